@@ -28,9 +28,11 @@ extern "C" {
  * pieces; the free objects of caches follow, one cache at a time; and shrinkers
  * (<sheaf/shrinker.h>) are asked for a part of what they have, by allocations that may reclaim.
  *
- * At `hard` no more is taken. GFP_KERNEL allocations then empty all caches, ask shrinkers for all
- * that they have, return free pages, and try again before they return NULL. GFP_NOWAIT allocations
- * return NULL at once, __GFP_NOFAIL waits. If more is held already, this call reclaims as much as
+ * At `hard` no more is taken. GFP_KERNEL allocations then ask shrinkers for all that they have,
+ * empty all caches in which something was freed, return free pages, and try again before they
+ * return NULL: what was free when the call began is found. If nothing was freed since the last
+ * failure, a failure costs little, whatever the number of caches. GFP_NOWAIT allocations return
+ * NULL at once, __GFP_NOFAIL waits. If more is held already, this call reclaims as much as
  * it can. If that is not enough, a line says so, and the limit holds: what is held stays, and
  * allocations that need memory fail until enough was freed.
  *

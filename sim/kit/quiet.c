@@ -3,8 +3,13 @@
 #include "sim/kit/quiet.h"
 
 #include "os/machine.h"
+#include "percpu/barn.h"
+#include "percpu/remote.h"
+#include "percpu/rows.h"
+#include "percpu/sheaf.h"
 #include "sim/sim.h"
 #include "slab/late.h"
+#include "slab/marks.h"
 #include "slab/partial.h"
 
 static unsigned int nr_bits(const struct slab_cache *cache, struct slab *slab)
@@ -89,4 +94,32 @@ unsigned int quiet_slabs(const struct slab_cache *cache)
 	for (unsigned int node = 0; node < os.nr_nodes; node++)
 		in_use += check_node(cache, node);
 	return in_use;
+}
+
+static void find_full(void *data, uintptr_t *cells, unsigned int n)
+{
+	for (unsigned int i = 0; i < n; i++)
+		*(bool *)data |= cells[i] & BARN_FULL && barn_sheaf(cells[i])->size;
+}
+
+void quiet_marks(struct sheaf_cache *cache)
+{
+	bool has_sheaf = false, has_empty = false;
+
+	for (unsigned int node = 0; node < os.nr_nodes; node++)
+		has_empty |= cache->slab.nodes[node] && cache->slab.nodes[node]->nr_unused;
+	if (has_empty && !(cache->slab.marks & MARK_EMPTY))
+		sim_fail("a node keeps an empty slab, and nothing says so");
+	if (!cache->barns)
+		return;
+	barn_for_each_cells(cache, find_full, &has_sheaf);
+	rows_for_each (cache->at.handle, row) {
+		const struct slot *slot = slot_of_row(cache->at.handle, row);
+		uintptr_t spare = (uintptr_t)slot->main ^ slot->pair;
+
+		has_sheaf |= slot->main != &sheaf_bootstrap || slot_has_remote(slot, false) ||
+			     (spare && spare != (uintptr_t)&sheaf_bootstrap);
+	}
+	if (has_sheaf && !(cache->slab.marks & MARK_SHEAVES))
+		sim_fail("a slot or a barn has a sheaf, and nothing says so");
 }

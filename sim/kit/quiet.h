@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /* Checks the slabs of a quiet cache: bits, counts, flags and lists agree (src/slab/slab.h,
- * B1-B5). */
+ * B1-B5, B9); and its marks. */
 #ifndef SHEAF_SIM_KIT_QUIET_H
 #define SHEAF_SIM_KIT_QUIET_H
 
+struct sheaf_cache;
 struct slab_cache;
 
 /* No fibre uses the cache, and nothing is deferred. Returns how many objects are not free in their
  * slabs. */
 unsigned int quiet_slabs(const struct slab_cache *cache);
+/* Is the mark of each place set that has something (src/slab/marks.h)? */
+void quiet_marks(struct sheaf_cache *cache);
 
 #endif

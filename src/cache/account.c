@@ -3,6 +3,7 @@
 #include "cache/account.h"
 
 #include "cache/block.h"
+#include "cache/reclaim.h"
 #include "debug/guard.h"
 #include "os/machine.h"
 #include "percpu/nolock.h"
@@ -100,7 +101,7 @@ static bool own(struct kmem_cache *s, void *object, uint32_t number, bool wait)
 static bool make_place(struct kmem_cache *s, gfp_t flags, void *object)
 {
 	for (int tries = 0; !account_place(s, object, true); tries++)
-		if (!cache_reclaim(s, flags, tries)) {
+		if (!reclaim_for(s, flags, tries)) {
 			cache_count_failure(s);
 			return false;
 		}

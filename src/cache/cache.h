@@ -203,9 +203,6 @@ static inline void cache_see_flow(struct kmem_cache *s)
  * sample. */
 void *cache_alloc_slow(struct kmem_cache *s, gfp_t flags, bool popped);
 void *cache_alloc_on(struct kmem_cache *s, gfp_t flags, unsigned int node, enum slab_place place);
-/* Called after `tries` failures: free what is possible, and return true if the caller should try
- * again. */
-bool cache_reclaim(struct kmem_cache *s, gfp_t flags, int tries);
 /* An allocation returns NULL: count it, if a limit is the reason. */
 void cache_count_failure(struct kmem_cache *s) __attribute__((cold));
 /* Move free objects out of the sheaves and the quarantine, and free slabs without live objects;

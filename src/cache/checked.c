@@ -7,6 +7,7 @@
  * Locks: none. Callers: the slow paths of src/cache/.
  */
 #include "cache/account.h"
+#include "cache/reclaim.h"
 #include "debug/guard.h"
 #include "percpu/nolock.h"
 #include "slab/stat.h"
@@ -57,7 +58,7 @@ void *cache_alloc_checked(struct kmem_cache *s, gfp_t flags, unsigned int node,
 			stat_add(&s->sheaf.slab, STAT_alloc_slowpath, 1);
 			return cache_finish(s, object, flags);
 		}
-	} while (cache_reclaim(s, flags, tries++));
+	} while (reclaim_for(s, flags, tries++));
 	return NULL;
 }
 

@@ -159,13 +159,15 @@ static uint32_t *unpin(struct kmem_cache *s)
 	return entry->pins || s->nr_names ? NULL : &entry->pins;
 }
 
-struct kmem_cache *list_next(struct kmem_cache *s)
+struct kmem_cache *list_next_if(struct kmem_cache *s, bool (*wanted)(const struct kmem_cache *s))
 {
 	struct kmem_cache *next;
 	uint32_t *wake = NULL;
 
 	os_lock(&caches.lock);
 	next = s ? s->next : caches.first;
+	while (next && !wanted(next))
+		next = next->next;
 	if (next)
 		pin(next);
 	if (s)
@@ -174,6 +176,17 @@ struct kmem_cache *list_next(struct kmem_cache *s)
 	if (wake)
 		os_wake(wake);
 	return next;
+}
+
+static bool is_any(const struct kmem_cache *s)
+{
+	(void)s;
+	return true;
+}
+
+struct kmem_cache *list_next(struct kmem_cache *s)
+{
+	return list_next_if(s, is_any);
 }
 
 bool list_pin(struct kmem_cache *s)

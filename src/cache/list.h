@@ -44,6 +44,8 @@ void list_remove(struct kmem_cache *s);
 /* These take the lock. Return the next cache on the list after s, or the first one for NULL. It is
  * pinned, and s is unpinned. A caller that stops before the end must unpin the last one. */
 struct kmem_cache *list_next(struct kmem_cache *s);
+/* The same, but the next one that is wanted. */
+struct kmem_cache *list_next_if(struct kmem_cache *s, bool (*wanted)(const struct kmem_cache *s));
 /* Returns false if it was destroyed, or is about to be freed. */
 bool list_pin(struct kmem_cache *s);
 void list_unpin(struct kmem_cache *s);

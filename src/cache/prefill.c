@@ -180,7 +180,7 @@ static struct sheaf *lend_filled(struct kmem_cache *s, gfp_t gfp, struct sheaf *
 				? prefill_lend(&s->sheaf, spare, n)
 				: prefill_lend_oversize(&s->sheaf, n);
 		spare = NULL;
-	} while (!sheaf && cache_reclaim(s, gfp, tries++));
+	} while (!sheaf && reclaim_for(s, gfp, tries++));
 	if (!sheaf)
 		cache_count_failure(s);
 	cache_see_flow(s);

@@ -144,6 +144,7 @@ static void after_fork_in_child(void)
 	grace_after_fork();
 	rcu_any_in_child();
 	list_after_fork();
+	page_forget_returning();
 	past_forget();
 	for (struct kmem_cache *s = caches.first; s; s = s->next) {
 		/* A vanished thread may have been creating it. Only changes are written: a cache

@@ -13,12 +13,16 @@
 #include "os/memory.h"
 #include "os/report.h"
 #include "page/page.h"
+#include "percpu/drain.h"
 #include "percpu/flow.h"
+#include "slab/marks.h"
 
 /* A part of what shrinkers have: 1/8, as they count it. */
 #define SOFT_PART 3
 
 static uint32_t soft_at; /* when shrinkers were last asked, in ms */
+/* What had happened when all marked caches were last emptied. */
+static uint64_t reclaimed;
 
 /* A cache that is being destroyed is emptied by the thread that does that. */
 void reclaim_caches(void)
@@ -32,12 +36,125 @@ void reclaim_caches(void)
 	}
 }
 
-void reclaim_everything(gfp_t flags)
+void reclaim_quarantine(struct kmem_cache *s, bool wait)
 {
-	if (gfpflags_allow_blocking(flags))
+	bool locked = !wait && sheaf_trylock_drains();
+
+	if (wait)
+		sheaf_lock_drains();
+	quarantine_drain(s ? &s->sheaf.slab : NULL, false);
+	if (wait || locked)
+		sheaf_unlock_drains();
+}
+
+bool reclaim_own_limit_refuses(const struct kmem_cache *s)
+{
+	size_t limit = os_load_relaxed(&slab_rest(&s->sheaf.slab)->limit);
+
+	return limit &&
+	       slab_held_bytes(&s->sheaf.slab) + (OS_PAGE << s->sheaf.slab.min.order) > limit;
+}
+
+/* Each number grows with what may have become free: bits that were set, and grace periods. */
+static uint64_t happened(void)
+{
+	return os_load_acquire(&slab_marked.n) + grace_all_done();
+}
+
+static bool reclaim_marked_cache(struct kmem_cache *s)
+{
+	if (!sheaf_drain_marked(&s->sheaf))
+		return false;
+	sheaf_forget_flow(&s->sheaf);
+	cache_see_flow(s);
+	return true;
+}
+
+static bool is_marked(const struct kmem_cache *s)
+{
+	return os_load_relaxed(&s->nr_names) &&
+	       (slab_marks(&s->sheaf.slab) || os_load_relaxed(&s->sheaf.rcu));
+}
+
+/* Visit caches, unless nothing happened since all of them were visited, of which *seen is the
+ * number. */
+static bool visit_caches(uint64_t *seen, bool (*wanted)(const struct kmem_cache *s),
+			 bool (*each)(struct kmem_cache *s))
+{
+	uint64_t now;
+	bool any = false;
+
+	grace_for_each(grace_poll);
+	now = happened();
+	if (now != os_load_acquire(seen)) {
+		for (struct kmem_cache *s = list_next_if(NULL, wanted); s;
+		     s = list_next_if(s, wanted))
+			any |= each(s);
+		os_store_release(seen, now);
+	}
+	sheaf_wait_for_drain();
+	return any;
+}
+
+static bool reclaim_marked(void)
+{
+	return visit_caches(&reclaimed, is_marked, reclaim_marked_cache);
+}
+
+bool reclaim_everything(gfp_t flags)
+{
+	bool asks = gfpflags_allow_blocking(flags) && shrinkers_exist(), any;
+
+	if (asks)
 		shrinkers_run(flags, 0);
-	reclaim_caches();
+	any = reclaim_marked();
 	page_trim();
+	page_wait_returning();
+	return asks || any;
+}
+
+/* The first time what no function of the program is needed for. */
+static bool reclaim_some(struct kmem_cache *s)
+{
+	bool any = s ? reclaim_marked_cache(s) : reclaim_marked();
+
+	if (!s || !reclaim_own_limit_refuses(s))
+		page_trim();
+	return any;
+}
+
+/* At the limit of the cache: others cannot help. */
+static bool reclaim_own(struct kmem_cache *s, gfp_t flags)
+{
+	bool asks = gfpflags_allow_blocking(flags) && shrinkers_exist(), any;
+
+	if (asks)
+		shrinkers_run(flags, 0);
+	any = reclaim_marked_cache(s);
+	sheaf_wait_for_drain();
+	return asks || any;
+}
+
+bool reclaim_for(struct kmem_cache *s, gfp_t flags, int tries)
+{
+	bool may_reclaim = (flags & __GFP_DIRECT_RECLAIM) && !(flags & __GFP_NORETRY);
+	bool rested = (!tries || flags & __GFP_NOFAIL) && quarantine_bytes(), any;
+
+	/* This is no reclaim: the objects are free already. */
+	if (rested)
+		reclaim_quarantine(NULL, may_reclaim);
+	if (!(flags & __GFP_NOFAIL) && (tries > 1 || !may_reclaim))
+		return rested;
+	if (!tries)
+		any = reclaim_some(s);
+	else if (s && reclaim_own_limit_refuses(s))
+		any = reclaim_own(s, flags);
+	else
+		any = reclaim_everything(flags);
+	cache_leave();
+	if (tries && (any || flags & __GFP_NOFAIL))
+		os_sleep_briefly();
+	return true;
 }
 
 void reclaim_above_soft(gfp_t flags)

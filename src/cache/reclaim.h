@@ -5,13 +5,22 @@
  *   above the soft limit   free pages do not wait (page/limit.h). A round of housekeeping empties
  *                          one cache after the other. Calls that may reclaim, and the background
  *                          thread, ask shrinkers for a part of their objects.
- *   no memory              (the hard limit, or the system) a call that may reclaim empties its own
- *                          cache and tries again; then all caches, and what shrinkers can free, and
- *                          tries again.
+ *   no memory              (the cache's limit, the hard limit, or the system) a call that may
+ *                          reclaim empties its own cache and tries again; then what shrinkers can
+ *                          free, and all caches, and tries again. At the cache's limit other caches
+ *                          are left alone: they cannot help.
+ *
+ * A cache is emptied for this if its marks say that something may be free there, or that a grace
+ * period may have passed (slab/marks.h). If nothing was freed and no grace period has passed since
+ * all of them were emptied, the list of caches is not even read.
  *
  * Invariants
  *  R1. Shrinkers run only in calls that may reclaim, in sheaf_trim(), sheaf_set_limits() and in the
  *      background thread: frees and GFP_NOWAIT never call the program.
+ *  R2. No call that may reclaim returns NULL if draining every cache and returning all free pages,
+ *      at a moment during the call, would have served it. So it waits for drains in progress, and
+ *      for pages that other threads are returning, and then tries once more, even if it found
+ *      nothing itself.
  *
  * Locks: those of kmem_cache_shrink(). Callers: src/cache/, src/kmalloc/; with no lock held, and
  * nothing in hand but what the program will get.
@@ -29,8 +38,17 @@
 
 /* Empty the sheaves, quarantines and empty slabs of all caches. */
 void reclaim_caches(void);
-/* All caches and, if the flags allow waiting, shrinkers; then return free pages. */
-void reclaim_everything(gfp_t flags) __attribute__((cold));
+/* What shrinkers have, if the flags allow waiting; marked caches, and free pages. Returns false if
+ * there was nothing. */
+bool reclaim_everything(gfp_t flags) __attribute__((cold));
+/* Called after `tries` failures to allocate from this cache, or (NULL) pages: free what is
+ * possible, and return true if the caller should try again. */
+bool reclaim_for(struct kmem_cache *s, gfp_t flags, int tries) __attribute__((cold));
+/* Free the objects of this cache, or (NULL) all, that are in quarantine; if the caller may wait, or
+ * no drain runs, other drains wait meanwhile (R2). */
+void reclaim_quarantine(struct kmem_cache *s, bool wait);
+/* Would the cache's own limit refuse its smallest slab now? */
+bool reclaim_own_limit_refuses(const struct kmem_cache *s);
 void reclaim_above_soft(gfp_t flags) __attribute__((cold));
 
 /* At the beginning of a slow path, and in the background thread. */

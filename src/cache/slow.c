@@ -89,44 +89,19 @@ bool cache_watch_taken(struct kmem_cache *s, gfp_t flags, size_t n, void **objec
 
 unsigned int cache_give_up_free(struct kmem_cache *s)
 {
-	quarantine_drain(&s->sheaf.slab, false);
+	reclaim_quarantine(s, true);
 	sheaf_drain(&s->sheaf);
-	return slab_shrink(&s->sheaf.slab);
-}
-
-bool cache_reclaim(struct kmem_cache *s, gfp_t flags, int tries)
-{
-	bool may_reclaim = (flags & __GFP_DIRECT_RECLAIM) && !(flags & __GFP_NORETRY);
-	bool rested = (!tries || flags & __GFP_NOFAIL) && quarantine_bytes();
-
-	/* This is no reclaim: the objects are free already. */
-	if (rested)
-		quarantine_drain(NULL, false);
-	if (!(flags & __GFP_NOFAIL) && (tries > 1 || !may_reclaim))
-		return rested;
-	if (tries) {
-		reclaim_everything(flags);
-	} else {
-		cache_give_up_free(s);
-		page_trim();
-	}
-	cache_leave();
-	if (tries)
-		os_sleep_briefly();
-	return true;
+	return slab_count(&s->sheaf.slab);
 }
 
 /* Nobody remembers what refused the last slab. It was the cache's limit, or that of the process, if
  * it refuses the smallest one now. */
 void cache_count_failure(struct kmem_cache *s)
 {
-	struct slab_rest *rest = slab_rest(&s->sheaf.slab);
-	size_t bytes = OS_PAGE << s->sheaf.slab.min.order, limit = os_load_relaxed(&rest->limit);
-
-	if (limit && slab_held_bytes(&s->sheaf.slab) + bytes > limit)
-		os_fetch_add_relaxed(&rest->failures, 1);
+	if (reclaim_own_limit_refuses(s))
+		os_fetch_add_relaxed(&slab_rest(&s->sheaf.slab)->failures, 1);
 	else
-		page_count_failure(bytes >> OS_PAGE_SHIFT);
+		page_count_failure((size_t)1 << s->sheaf.slab.min.order);
 }
 
 /* The slabs had no object: reclaim, as far as the flags allow that. */
@@ -134,7 +109,7 @@ static __attribute__((cold, noinline)) bool alloc_again(struct kmem_cache *s, gf
 							unsigned int node, enum slab_place place,
 							void **object)
 {
-	for (int tries = 0; cache_reclaim(s, flags, tries); tries++)
+	for (int tries = 0; reclaim_for(s, flags, tries); tries++)
 		if (slab_take(&s->sheaf.slab, node, place, object, 1) == 1)
 			return true;
 	return false;

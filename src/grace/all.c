@@ -91,6 +91,15 @@ uint64_t grace_bytes(void)
 	return bytes;
 }
 
+uint64_t grace_all_done(void)
+{
+	uint64_t done = 0;
+
+	for (struct grace *grace = os_load_acquire(&graces); grace; grace = grace->next)
+		done += grace_done(grace);
+	return done;
+}
+
 void grace_for_each(void (*each)(struct grace *grace))
 {
 	for (struct grace *grace = os_load_acquire(&graces); grace; grace = grace->next)

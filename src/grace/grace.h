@@ -237,6 +237,8 @@ uint64_t grace_sum(struct grace *grace);
 
 /* The bytes that wait with all providers. */
 uint64_t grace_bytes(void);
+/* The number of grace periods that have passed, of all providers. */
+uint64_t grace_all_done(void);
 /* Call each for every provider. */
 void grace_for_each(void (*each)(struct grace *grace));
 /* Call visit for every active user of all providers, whose locks are held. */

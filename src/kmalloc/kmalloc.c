@@ -331,18 +331,6 @@ bool kmalloc_is_of_family(const struct kmem_cache *s)
 	       os_load_relaxed(&family.charged[kmalloc_index(size)]) == s;
 }
 
-void kmalloc_reclaim(void)
-{
-	unsigned int n = os_load_acquire(&family.ready) ? family.nr_partitions : 0;
-
-	quarantine_drain(NULL, false);
-	for (unsigned int number = 0; number < n; number++)
-		for (unsigned int i = 1; i < KMALLOC_CACHES; i++)
-			cache_give_up_free(family.caches[number][i]);
-	page_trim();
-	cache_leave();
-}
-
 /* --- the calls -------------------------------------------------------------------------------- */
 
 /* A red zone follows the requested bytes. */

@@ -143,9 +143,6 @@ struct kmem_cache *kmalloc_cache_made(unsigned int index, const void *caller, gf
 /* Is this a cache of the family, and not of a separate set (kmem_buckets)? */
 bool kmalloc_is_of_family(const struct kmem_cache *s);
 
-/* Free the memory that every cache of the family holds: for threads that need pages. */
-void kmalloc_reclaim(void);
-
 /* --- large.c: blocks above KMALLOC_MAX_CACHE_SIZE -------------------------------------------- */
 
 /* Allocate at most `most` bytes; more is an error, reported with the name `call`. */

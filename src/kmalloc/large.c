@@ -16,7 +16,6 @@
 
 void *large_alloc(size_t size, gfp_t flags, int node, size_t most, const char *call)
 {
-	bool may_reclaim = (flags & __GFP_DIRECT_RECLAIM) && !(flags & __GFP_NORETRY);
 	uint32_t number = account_wanted(&kmalloc_large, flags);
 
 	if (size > most) {
@@ -52,18 +51,12 @@ void *large_alloc(size_t size, gfp_t flags, int node, size_t most, const char *c
 			tools_close((char *)block + size, large_roundup(size) - size);
 			return block;
 		}
-		if (!(flags & __GFP_NOFAIL) && (tries > 1 || !may_reclaim)) {
+		if (!reclaim_for(NULL, flags, tries)) {
 			/* Of a smaller one, the attempt to get it from a cache counted. */
 			if (size > KMALLOC_LARGEST)
 				page_count_failure(large_roundup(size) >> OS_PAGE_SHIFT);
 			return NULL;
 		}
-		if (!tries) {
-			kmalloc_reclaim();
-			continue;
-		}
-		reclaim_everything(flags);
-		os_sleep_briefly();
 	}
 }
 

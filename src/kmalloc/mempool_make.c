@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "cache/reclaim.h"
 #include "kmalloc/kmalloc.h"
 #include "os/atomic.h"
 #include "os/report.h"
@@ -72,11 +73,9 @@ static void *own_memory(size_t bytes, gfp_t gfp)
 
 	if (!caches_ready())
 		return NULL;
-	memory = pool_alloc(bytes);
-	if (!memory && (gfp & __GFP_DIRECT_RECLAIM)) {
-		kmalloc_reclaim();
-		memory = pool_alloc(bytes);
-	}
+	for (int tries = 0; !(memory = pool_alloc(bytes)); tries++)
+		if (!reclaim_for(NULL, gfp & ~__GFP_NOFAIL, tries))
+			break;
 	return memory;
 }
 

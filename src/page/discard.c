@@ -82,6 +82,7 @@ static unsigned int discard_between(struct range *range, struct chunk *chunk, un
 		range_forget_run(range, chunk);
 	while (gone && (length = take_dirty(range, chunk, from, end, &page, &dirty)) != 0) {
 		range_relist(range, chunk);
+		page_begin_return();
 		os_unlock(&range->lock);
 		gone = os_discard(chunk_address(range, chunk) + page * OS_PAGE, length * OS_PAGE,
 				  locked);
@@ -90,6 +91,7 @@ static unsigned int discard_between(struct range *range, struct chunk *chunk, un
 		os_lock(&range->lock);
 		page_hold_less(dirty);
 		give_taken(range, chunk, page, length, gone);
+		page_end_return();
 		from = page + length;
 		given += gone ? length : 0;
 	}

@@ -2,6 +2,7 @@
 /* Counts held pages against limits; see limit.h. */
 #include "page/limit.h"
 
+#include "os/machine.h"
 #include "os/memory.h"
 #include "page/decay.h"
 
@@ -33,6 +34,18 @@ bool page_hold(size_t pages)
 	if (__builtin_expect(before + pages > os_load_relaxed(&page_limit.soft), 0))
 		decay_see_time(os_now_ms());
 	return true;
+}
+
+void page_wait_returning(void)
+{
+	while (os_load_acquire(&page_limit.returning))
+		os_sleep_briefly();
+}
+
+void page_forget_returning(void)
+{
+	if (page_limit.returning)
+		page_limit.returning = 0;
 }
 
 bool page_may_grow(size_t pages)

@@ -47,6 +47,7 @@ struct page_limit {
 	/* In a line that is written when memory comes or goes. */
 	size_t held __attribute__((aligned(64)));
 	uint64_t failures; /* allocations that failed by the hard limit */
+	uint32_t returning;
 } __attribute__((aligned(64)));
 extern struct page_limit page_limit;
 
@@ -62,6 +63,25 @@ static inline void page_hold_less(size_t pages)
 {
 	os_fetch_sub(&page_limit.held, pages);
 }
+
+/*
+ * Around the return of memory to the system, which no other thread finds meanwhile, and which is
+ * still held. A thread that the limit refused waits for it before it gives up.
+ */
+static inline void page_begin_return(void)
+{
+	os_fetch_add(&page_limit.returning, 1);
+}
+
+static inline void page_end_return(void)
+{
+	os_fetch_sub(&page_limit.returning, 1);
+}
+
+/* Sleeps until no thread is returning memory. */
+void page_wait_returning(void);
+/* In a forked child, by its only thread. */
+void page_forget_returning(void);
 
 /* False: the hard limit would refuse so many pages now. */
 bool page_may_grow(size_t pages);

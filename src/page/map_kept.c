@@ -142,7 +142,13 @@ static size_t unmap_taken(struct mapping block)
 /* Unmap the block in this cell, if it was not taken meanwhile. Returns its bytes. */
 static size_t unmap_kept(uint64_t *cell, uint64_t now)
 {
-	return os_cmpxchg(cell, &now, 0) ? unmap_taken(block_in(now)) : 0;
+	size_t bytes = 0;
+
+	page_begin_return();
+	if (os_cmpxchg(cell, &now, 0))
+		bytes = unmap_taken(block_in(now));
+	page_end_return();
+	return bytes;
 }
 
 void map_drop_kept(size_t size, size_t align, unsigned int node)

@@ -41,6 +41,7 @@
 #include "percpu/stat.h"
 #include "percpu/taken.h"
 #include "slab/defer.h"
+#include "slab/marks.h"
 
 static struct os_lock drain_lock = OS_LOCK_INIT(OS_RANK_DRAIN);
 
@@ -198,29 +199,85 @@ static void flush_taken(struct drain *drain)
 	flush_list(drain->cache, drain->taken);
 }
 
-bool sheaf_drain(struct sheaf_cache *cache)
+/* Returns false if a slot was not reached. */
+static bool empty_slots_and_barns(struct sheaf_cache *cache)
 {
 	struct drain drain = {.cache = cache};
-	bool reached;
+	bool reached = take_slots(&drain, &aim_objects);
 
-	probe(drain, cache->slab.name);
-	os_lock(&drain_lock);
-	reached = !cache->barns || take_slots(&drain, &aim_objects);
 	wait_in_hand(cache);
-	slab_list_deferred(&cache->slab);
-	if (!cache->barns) {
-		os_unlock(&drain_lock);
-		return true;
-	}
 	flush_taken(&drain);
 	flush_list(cache, barn_take_all(cache));
-	if (cache->rcu)
-		flush_list(cache, cache->rcu->ops->take_all(cache->rcu));
 	os_store_release(&cache->at.stop, 0);
+	return reached;
+}
+
+static bool flush_passed(struct sheaf_cache *cache)
+{
+	struct sheaf_source *rcu = os_load_acquire(&cache->rcu);
+	struct sheaf *passed;
+
+	if (!rcu)
+		return false;
+	if (slab_marks(&cache->slab) & MARK_RETIRED)
+		slab_clear(&cache->slab, MARK_RETIRED);
+	passed = rcu->ops->take_all(rcu);
+	flush_list(cache, passed);
+	return passed;
+}
+
+/* With the lock held, which is released. */
+static bool drain_and_unlock(struct sheaf_cache *cache)
+{
+	bool reached = true;
+
+	probe(drain, cache->slab.name);
+	/* The slabs that this drain itself empties are no news (F4). */
+	os_fetch_or(&cache->slab.marks, MARK_EMPTY);
+	slab_clear(&cache->slab, MARK_SHEAVES);
+	slab_list_deferred(&cache->slab);
+	if (cache->barns)
+		reached = empty_slots_and_barns(cache);
+	else
+		wait_in_hand(cache);
+	flush_passed(cache);
+	if (!reached)
+		slab_mark(&cache->slab, MARK_SHEAVES);
+	slab_shrink(&cache->slab);
 	os_unlock(&drain_lock);
 	if (!reached)
 		drain_here(cache);
 	return reached;
+}
+
+bool sheaf_drain(struct sheaf_cache *cache)
+{
+	os_lock(&drain_lock);
+	return drain_and_unlock(cache);
+}
+
+bool sheaf_drain_marked(struct sheaf_cache *cache)
+{
+	unsigned int marks;
+	bool passed;
+
+	os_lock(&drain_lock);
+	passed = flush_passed(cache);
+	marks = slab_marks(&cache->slab);
+	if (marks & (MARK_SHEAVES | MARK_DEFERRED)) {
+		drain_and_unlock(cache);
+		return true;
+	}
+	if (marks & MARK_EMPTY)
+		slab_shrink(&cache->slab);
+	os_unlock(&drain_lock);
+	return passed || marks & MARK_EMPTY;
+}
+
+void sheaf_wait_for_drain(void)
+{
+	os_lock(&drain_lock);
+	os_unlock(&drain_lock);
 }
 
 void sheaf_drain_rows(struct drain *first)

@@ -5,9 +5,14 @@
 
 #include "percpu/sheaf.h"
 
-/* Empty every CPU's slots and every barn into the slabs, and wait for sheaves in hand. Returns
- * false if only this CPU's slot could be reached. */
+/* Empty every CPU's slots and every barn into the slabs, wait for sheaves in hand, and free empty
+ * slabs. Returns false if only this CPU's slot could be reached. */
 bool sheaf_drain(struct sheaf_cache *cache);
+/* The same if the cache's marks say that there may be something (slab/marks.h). Returns false if
+ * there was nothing. */
+bool sheaf_drain_marked(struct sheaf_cache *cache);
+/* Return when what a drain in progress found is free. */
+void sheaf_wait_for_drain(void);
 
 /* One of several caches that are drained together. */
 struct drain {

@@ -12,6 +12,7 @@
 #include "percpu/sheaf.h"
 #include "percpu/stat.h"
 #include "slab/defer.h"
+#include "slab/marks.h"
 
 /*
  * Leave a sheaf from the slot in the cell, which is still in transit. A full or an empty sheaf
@@ -59,6 +60,7 @@ static bool install(struct sheaf_cache *cache, bool full)
 	if (!sheaf)
 		return false;
 	sheaf_arm(cache, sheaf);
+	slab_mark(&cache->slab, MARK_SHEAVES);
 	if (in_hand_sees_drain(cache) || !(full || sheaf_fits(cache, sheaf)) ||
 	    !section_replace_spare(&cache->at, sheaf, &old)) {
 		barn_finish(cache, &cell, sheaf);
@@ -119,6 +121,7 @@ void sheaf_give_deferred(struct sheaf_cache *cache)
 	if (!slab_has_deferred(&cache->slab))
 		return;
 	in_hand = in_hand_begin(cache);
+	slab_mark(&cache->slab, MARK_SHEAVES);
 	slab_list_deferred(&cache->slab);
 	in_hand_end(in_hand);
 }

@@ -24,6 +24,7 @@
 #include "percpu/rows.h"
 #include "percpu/sheaf.h"
 #include "percpu/stat.h"
+#include "slab/marks.h"
 
 /*
  * Reverse the objects, because the newest one is popped first: the program then gets low addresses
@@ -112,6 +113,7 @@ static struct sheaf *install_full(struct sheaf_cache *cache, struct sheaf *full)
 	struct sheaf *old = NULL;
 
 	sheaf_arm(cache, full);
+	slab_mark(&cache->slab, MARK_SHEAVES);
 	if (!section_replace_spare(&cache->at, full, &old)) {
 		sheaf_hand_over(cache, full);
 		return NULL;
@@ -248,6 +250,7 @@ static struct sheaf *install_empty(struct sheaf_cache *cache, struct sheaf *empt
 	struct sheaf *old = empty;
 
 	sheaf_arm(cache, empty);
+	slab_mark(&cache->slab, MARK_SHEAVES);
 	if (section_replace_spare(&cache->at, empty, &old))
 		section_swap_full(&cache->at);
 	if (!old || old == &sheaf_bootstrap)

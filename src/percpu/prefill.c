@@ -12,6 +12,7 @@
 #include "percpu/rows.h"
 #include "percpu/sheaf.h"
 #include "percpu/stat.h"
+#include "slab/marks.h"
 
 /* From now on it belongs to the user. */
 static struct sheaf *lend(struct sheaf_cache *cache, struct sheaf *sheaf)
@@ -177,12 +178,15 @@ bool prefill_return_spare(struct sheaf_cache *cache, struct sheaf *sheaf)
 	sheaf_set_size(sheaf, size);
 	sheaf_arm(cache, sheaf);
 	sheaf->lent_by = NULL;
+	slab_mark(&cache->slab, MARK_SHEAVES);
 	if (!section_put_spare(&cache->at, sheaf) &&
 	    !(has_bootstrap_spare(cache) && replace_bootstrap_spare(cache, sheaf))) {
 		sheaf->lent_by = cache->at.handle;
 		return false;
 	}
 	stat_add(&cache->slab, STAT_free_fastpath, size);
+	/* A drain may have been here meanwhile, which did not wait for this thread (F2). */
+	slab_mark(&cache->slab, MARK_SHEAVES);
 	stat_add(&cache->slab, STAT_sheaf_return_fast, 1);
 	return true;
 }

@@ -11,6 +11,7 @@
 #include "percpu/nolock.h"
 #include "percpu/rows.h"
 #include "percpu/stat.h"
+#include "slab/marks.h"
 
 /* Hand a full sheaf over to the node of its objects. Returns an empty one in its place, or NULL. */
 static struct sheaf *send_home(struct sheaf_cache *cache, struct sheaf *full, unsigned int node)
@@ -110,6 +111,7 @@ static void install_remote(struct sheaf_cache *cache, struct sheaf *sheaf, unsig
 	sheaf->objects[sheaf->size] = object;
 	sheaf_set_size(sheaf, sheaf->size + 1);
 	sheaf->filled_by = kind + 1;
+	slab_mark(&cache->slab, MARK_SHEAVES);
 	section_replace_remote(&cache->at, kind, sheaf, &old);
 	/* Another thread was here meanwhile, or a drain has begun. */
 	sheaf_give_remote(cache, old);

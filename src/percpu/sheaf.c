@@ -12,6 +12,7 @@
 #include "percpu/in_hand.h"
 #include "percpu/rows.h"
 #include "percpu/stat.h"
+#include "slab/marks.h"
 
 /*
  * Objects to check when a sheaf is handed on. A program that frees to a wrong cache does it often,
@@ -78,6 +79,8 @@ bool sheaf_put_full(struct sheaf_cache *cache, unsigned int node, struct sheaf *
 	struct sheaf *displaced;
 	bool done = barn_put_full(cache, node, sheaf, &displaced);
 
+	/* The sheaf may have been the program's until now: then no drain waited for this thread. */
+	slab_mark(&cache->slab, MARK_SHEAVES);
 	sheaf_hand_over(cache, displaced);
 	stat_add(&cache->slab, done ? STAT_barn_put_only : STAT_barn_put_fail, 1);
 	probe(barn_put, cache->slab.name, sheaf, done);

@@ -12,6 +12,7 @@
 #include "percpu/sheaf.h"
 #include "rcu/passed.h"
 #include "rcu/stat.h"
+#include "slab/marks.h"
 
 static size_t size_of_rcu(uint32_t per_node)
 {
@@ -40,6 +41,7 @@ static bool queue_counted(struct sheaf_rcu *rcu, struct sheaf *sheaf, unsigned i
 	probe(rcu_queue, rcu->cache->slab.name, sheaf_size(sheaf), row);
 	os_store_relaxed(&sheaf->since, grace_last_start(rcu->user.grace));
 	rcu_queue_add(rcu_queue_of(rcu, page_node(sheaf->objects[0]), row), sheaf, rcu->user.grace);
+	slab_mark(&rcu->cache->slab, MARK_RETIRED);
 	return over;
 }
 

@@ -14,13 +14,13 @@ void slab_defer(struct slab_cache *cache, struct slab *slab)
 	do
 		slab->next = partial_link(node, first);
 	while (!os_cmpxchg(&node->deferred, &first, slab));
-	os_exchange(&cache->deferred, 1);
+	slab_mark(cache, MARK_DEFERRED);
 	stat_add(cache, STAT_nolock_deferred, 1);
 }
 
 void slab_list_deferred(struct slab_cache *cache)
 {
-	os_exchange(&cache->deferred, 0);
+	slab_clear(cache, MARK_DEFERRED);
 	for (uint32_t i = 0; i < os.nr_nodes; i++) {
 		struct slab_node *node = os_load_acquire(&cache->nodes[i]);
 		struct slab *slab, *next;
@@ -38,5 +38,5 @@ void slab_defer_after_fork(struct slab_cache *cache)
 {
 	for (uint32_t i = 0; i < os.nr_nodes; i++)
 		if (cache->nodes[i] && cache->nodes[i]->deferred)
-			cache->deferred = 1;
+			slab_mark(cache, MARK_DEFERRED);
 }

@@ -11,8 +11,9 @@
  *  E1. Any thread may push a slab that it holds, by compare-exchange. A thread that takes from a
  *      stack takes all of it, by exchange. So there is no ABA problem.
  *  E2. A slab on a stack is held and not full. Its objects may be freed meanwhile, but not taken.
- *  E3. While there is a slab on a stack, the cache's flag is set, or is about to be. So a slow path
- *      reads one word, in a line that is rarely written, whatever the number of nodes.
+ *  E3. While there is a slab on a stack, the cache's flag (MARK_DEFERRED) is set, or is about to
+ *      be. So a slow path reads one word, in a line that is rarely written, whatever the number of
+ *      nodes.
  *
  * E3 depends on the order: a thread sets the flag after it pushes, and clears it before it takes.
  * The other order in either,
@@ -22,7 +23,8 @@
  *   push                            |       clear flag
  *
  * leaves a slab without a flag. Both change the flag by exchange: setting it is a release, which
- * the exchange that clears it acquires, and so sees the slab. In a forked child the flag is set
+ * the exchange that clears it acquires, and so sees the slab; a thread that leaves it set has read
+ * it after its push. In a forked child the flag is set
  * again, because a thread that was about to set it may have vanished.
  *
  * Only slab_list_deferred() waits.
@@ -32,7 +34,7 @@
 #define SHEAF_SLAB_DEFER_H
 
 #include "os/atomic.h"
-#include "slab/slab.h"
+#include "slab/marks.h"
 
 /* Push a held slab that is not full. */
 void slab_defer(struct slab_cache *cache, struct slab *slab);
@@ -43,7 +45,7 @@ void slab_defer_after_fork(struct slab_cache *cache);
 
 static inline bool slab_has_deferred(const struct slab_cache *cache)
 {
-	return os_load_relaxed(&cache->deferred);
+	return slab_marks(cache) & MARK_DEFERRED;
 }
 
 #endif

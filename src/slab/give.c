@@ -443,7 +443,7 @@ static __attribute__((noinline)) void give_last_nolock(struct slab_cache *cache,
 		if (locked)
 			partial_keep(node, slab);
 		else
-			partial_stray(node, slab);
+			partial_stray(cache, node, slab);
 	}
 	if (locked)
 		os_unlock(&node->lock);

@@ -54,21 +54,32 @@ size_t slab_held_bytes(const struct slab_cache *cache)
 	return bytes;
 }
 
-/* False: with a slab of this order, the cache would have more than its limit. Two threads that
- * come close to it may both be refused, but never both pass. */
+/* Nothing is added first and subtracted afterwards: of two threads, one gets what is left. So those
+ * of all nodes use one lock, that of the first node. */
+static bool hold_limited(struct slab_cache *cache, struct slab_node *part, size_t bytes)
+{
+	struct slab_node *first = partial_node(cache, 0);
+	size_t limit;
+	bool held;
+
+	if (!first)
+		return false;
+	os_lock(&first->lock);
+	limit = os_load_relaxed(&slab_rest(cache)->limit);
+	held = !limit || slab_held_bytes(cache) + bytes <= limit;
+	if (held)
+		os_fetch_add(&part->bytes, bytes);
+	os_unlock(&first->lock);
+	return held;
+}
+
+/* False: with a slab of this order, the cache would have more than its limit. */
 static bool hold_bytes(struct slab_cache *cache, struct slab_node *part, unsigned int order)
 {
-	size_t limit = os_load_relaxed(&slab_rest(cache)->limit), bytes = OS_PAGE << order;
-
-	os_fetch_add(&part->bytes, bytes);
-	if (__builtin_expect(!limit, 1))
-		return true;
-	/* Of two threads on different nodes, one at least sees the other's bytes. */
-	os_order_rmw();
-	if (slab_held_bytes(cache) <= limit)
-		return true;
-	os_fetch_sub(&part->bytes, bytes);
-	return false;
+	if (__builtin_expect(os_load_relaxed(&slab_rest(cache)->limit) != 0, 0))
+		return hold_limited(cache, part, OS_PAGE << order);
+	os_fetch_add(&part->bytes, OS_PAGE << order);
+	return true;
 }
 
 /* The pages of a cache of secrets; false: they cannot be locked. */

@@ -4,6 +4,7 @@
 
 #include "os/atomic.h"
 #include "page/pool.h"
+#include "slab/marks.h"
 #include "slab/pages.h"
 #include "slab/stat.h"
 
@@ -72,6 +73,7 @@ void partial_keep(struct slab_node *node, struct slab *slab)
 	node->unused = partial_link(node, slab);
 	os_store_relaxed(&node->nr_unused, node->nr_unused + 1);
 	os_fetch_or(&slab->state, SLAB_UNUSED);
+	slab_mark(slab->cache, MARK_EMPTY);
 }
 
 /* One of the empty slabs is no longer one of them; its links are as before. Returns its flag. */
@@ -216,13 +218,14 @@ void partial_release(struct slab_cache *cache, struct slab *slab, bool first)
 		slab_discard(cache, slab);
 }
 
-void partial_stray(struct slab_node *node, struct slab *slab)
+void partial_stray(struct slab_cache *cache, struct slab_node *node, struct slab *slab)
 {
 	uint32_t before = os_load_relaxed(&node->stray);
 
 	while (!os_cmpxchg(&node->stray, &before,
 			   before == SLAB_NONE ? partial_link(node, slab) : PARTIAL_STRAYS))
 		;
+	slab_mark(cache, MARK_EMPTY);
 }
 
 /* Is it listed, without an object in use, and not yet among those? It may be any slab by now. */

@@ -52,7 +52,7 @@ struct slab *partial_detach_unused(struct slab_cache *cache, struct slab_node *n
  * of the node, with partial_find_strays().
  */
 #define PARTIAL_STRAYS (SLAB_NONE - 1)
-void partial_stray(struct slab_node *node, struct slab *slab);
+void partial_stray(struct slab_cache *cache, struct slab_node *node, struct slab *slab);
 void partial_find_strays(struct slab_cache *cache, struct slab_node *node);
 
 /*

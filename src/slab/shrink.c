@@ -5,9 +5,18 @@
  */
 #include "os/atomic.h"
 #include "os/machine.h"
+#include "slab/marks.h"
 #include "slab/pages.h"
 #include "slab/partial.h"
 #include "slab/slab.h"
+
+struct slab_marked slab_marked;
+
+void slab_mark_missing(struct slab_cache *cache, unsigned int bit)
+{
+	if (!(os_fetch_or(&cache->marks, (uint16_t)bit) & bit))
+		os_fetch_add(&slab_marked.n, 1);
+}
 
 /* Returns the number of slabs that went, SLAB_STEP at most. With the node's lock held, which is
  * released. */
@@ -32,8 +41,9 @@ static bool has_unused(const struct slab_node *node)
 
 unsigned int slab_shrink(struct slab_cache *cache)
 {
-	unsigned int left = 0, n;
+	unsigned int n;
 
+	slab_clear(cache, MARK_EMPTY);
 	for (uint32_t i = 0; i < os.nr_nodes; i++) {
 		struct slab_node *node = os_load_acquire(&cache->nodes[i]);
 
@@ -44,9 +54,20 @@ unsigned int slab_shrink(struct slab_cache *cache)
 			os_lock(&node->lock);
 			n = free_unused(cache, node);
 		} while (n == SLAB_STEP);
-		left += os_load_relaxed(&node->nr_slabs);
 	}
-	return left;
+	return slab_count(cache);
+}
+
+unsigned int slab_count(const struct slab_cache *cache)
+{
+	unsigned int n = 0;
+
+	for (uint32_t i = 0; i < os.nr_nodes; i++) {
+		const struct slab_node *node = os_load_acquire(&cache->nodes[i]);
+
+		n += node ? os_load_relaxed(&node->nr_slabs) : 0;
+	}
+	return n;
 }
 
 void slab_free_kept(struct slab_cache *cache)

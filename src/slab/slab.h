@@ -116,7 +116,7 @@ struct slab_cache {
 	uint32_t align;
 	uint32_t reciprocal; /* of size, scaled by 2^32, rounded up */
 	uint16_t min_partial;
-	uint16_t deferred;     /* slabs may be on a node's stack: see defer.h */
+	uint16_t marks;	       /* where free objects may be: see marks.h */
 	struct slab_order oo;  /* preferred */
 	struct slab_order min; /* fallback */
 	uint32_t first;	       /* offset in a slab of its first object: 0 if nothing precedes it */
@@ -242,12 +242,17 @@ unsigned int slab_index(const struct slab_cache *cache, const struct slab *slab,
  * --- shrink.c ----------------------------------------------------------------------------------
  */
 
-/* Free the empty slabs. Returns the number of slabs left. O(nodes + empty slabs), and O(pages of a
- * node) if several nolock frees left slabs empty while others had its lock. */
+/* Free the empty slabs, and clear their mark. Returns the number of slabs left. O(nodes + empty
+ * slabs), and O(pages of a node) if several nolock frees left slabs empty while others had its
+ * lock. */
 unsigned int slab_shrink(struct slab_cache *cache);
 
-/* The same without waiting, for at most SLAB_STEP of each node: those of locked nodes stay. */
+/* Free empty slabs without waiting, at most SLAB_STEP of each node: those of locked nodes stay. For
+ * a caller that keeps drains away. */
 void slab_free_kept(struct slab_cache *cache);
+
+/* The number of slabs. O(nodes). */
+unsigned int slab_count(const struct slab_cache *cache);
 
 /*
  * --- partial.c ---------------------------------------------------------------------------------

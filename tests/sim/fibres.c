@@ -494,6 +494,7 @@ static void check_quiet(struct kmem_cache *s)
 	if (kmem_cache_verify(s))
 		sim_fail("kmem_cache_verify(%s) found faults", s->name);
 	quiet_slabs(&s->sheaf.slab);
+	quiet_marks(&s->sheaf);
 	sim_faults(true);
 }
 

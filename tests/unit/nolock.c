@@ -326,9 +326,9 @@ static void deferred_without_a_flag_across_fork(void **state)
 
 	(void)state;
 	defer(s);
-	s->sheaf.slab.deferred = 0;
+	s->sheaf.slab.marks &= (uint16_t)~MARK_DEFERRED;
 	assert_int_equal(in_child(find_inherited), 0);
-	s->sheaf.slab.deferred = 1;
+	s->sheaf.slab.marks |= MARK_DEFERRED;
 	all_is_there(s);
 }
 

@@ -557,7 +557,7 @@ static void empty_by_count(void **state)
 	assert_true(slab->state & SLAB_LISTED);
 	assert_int_equal(slab_shrink(&cache), 1);
 	os_fetch_sub(&slab->state, 1);
-	partial_stray(cache.nodes[0], slab);
+	partial_stray(&cache, cache.nodes[0], slab);
 	assert_int_equal(slab_shrink(&cache), 0);
 	slab_cache_exit(&cache);
 }

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Marks: where a cache may have free objects that a drain would return to their slabs or to the
+ * system.
+ *
+ * An allocation that fails at a limit may not miss them, and may not drain caches in which nothing
+ * was freed. So each cache has a word with a bit for each such place. Slow paths read this word
+ * anyway (MARK_DEFERRED), and write it only if the bit is missing: once after a drain.
+ *
+ *   MARK_DEFERRED  held slabs are on the stack of a node: defer.h
+ *   MARK_EMPTY     a node keeps an empty slab, or lists one that a nolock free emptied
+ *   MARK_SHEAVES   a slot or a barn has a sheaf
+ *   MARK_RETIRED   a sheaf was queued to wait for a grace period
+ *
+ * Invariants
+ *  F1. Only a drain clears bits, before it looks into those places; it keeps other drains away
+ *      (OS_RANK_DRAIN) until what it found is free. So a bit that is missing means: nothing is
+ *      there, or a drain has it. Slow paths, too, clear MARK_DEFERRED, and list the slabs; they
+ *      set MARK_SHEAVES before that, and a drain waits for them.
+ *  F2. A thread sets MARK_SHEAVES while it shows a sheaf in hand, and before it puts it into a slot
+ *      or a barn. A drain that cleared the bit before that waits for the thread, which cannot put
+ *      the sheaf into a slot meanwhile. The spare of a prefilled sheaf's return is marked again
+ *      afterwards, because that thread is not waited for (percpu/prefill.c).
+ *  F3. The other bits are set after the place has something; MARK_EMPTY under the node's lock.
+ *  F4. `slab_marked` counts each bit that was set, after it is.
+ *
+ * Callers: src/slab/, src/percpu/, src/rcu/, src/cache/.
+ */
+#ifndef SHEAF_SLAB_MARKS_H
+#define SHEAF_SLAB_MARKS_H
+
+#include "os/atomic.h"
+#include "slab/slab.h"
+
+#define MARK_DEFERRED 1u
+#define MARK_EMPTY    2u
+#define MARK_SHEAVES  4u
+#define MARK_RETIRED  8u
+
+/* Bits set so far, in all caches: in a line of its own. */
+extern struct slab_marked {
+	uint64_t n;
+} __attribute__((aligned(64))) slab_marked;
+
+/* In shrink.c. */
+void slab_mark_missing(struct slab_cache *cache, unsigned int bit) __attribute__((cold));
+
+static inline void slab_mark(struct slab_cache *cache, unsigned int bit)
+{
+	/* What the caller did before is visible to a drain that clears the bit after this. */
+	os_order_rmw();
+	if (__builtin_expect(!(os_load_relaxed(&cache->marks) & bit), 0))
+		slab_mark_missing(cache, bit);
+}
+
+/* In a drain, before it looks. */
+static inline void slab_clear(struct slab_cache *cache, unsigned int bit)
+{
+	os_fetch_and(&cache->marks, (uint16_t)~bit);
+	os_order_rmw();
+}
+
+static inline unsigned int slab_marks(const struct slab_cache *cache)
+{
+	return os_load_relaxed(&cache->marks);
+}
+
+#endif
