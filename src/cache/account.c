@@ -19,36 +19,24 @@ static uint64_t bytes_charged(const struct kmem_cache *s)
 /* --- limits ----------------------------------------------------------------------------------- */
 
 /* Free what `limit` has too much. Returns whether to try again. */
-static bool reclaim(struct kmem_cache *s, gfp_t flags, struct kmem_group *limit, uint64_t bytes,
-		    int tries)
+static bool reclaim(gfp_t flags, struct kmem_group *limit, uint64_t bytes, int tries)
 {
-	if (!(flags & __GFP_DIRECT_RECLAIM))
+	bool any = !tries;
+
+	if (!(flags & __GFP_DIRECT_RECLAIM) || tries > RECLAIMS)
 		return false;
-	if (stock_bytes(limit)) {
-		stock_drain(limit);
-		if (!tries)
-			return true;
-	}
-	if (flags & __GFP_NORETRY || tries > RECLAIMS)
-		return false;
-	if (group_reclaim(limit, bytes, NULL)) {
-		stock_drain(limit);
-		return true;
-	}
-	/* Retired objects are charged until somebody takes or flushes them. */
-	if (tries <= 1 && sheaf_rcu_of(&s->sheaf)) {
-		cache_give_up_free(s);
-		stock_drain(limit);
-		return true;
-	}
-	return false;
+	/* Retired objects are charged until somebody takes or flushes them. If there are none,
+	 * another thread may have just done that. */
+	if (!(flags & __GFP_NORETRY))
+		any |= reclaim_passed() || (tries && group_reclaim(limit, bytes, NULL));
+	stock_drain(limit);
+	return any;
 }
 
-static __attribute__((cold, noinline)) bool charge_again(struct kmem_cache *s, gfp_t flags,
-							 uint64_t bytes, uint32_t number,
-							 struct kmem_group *limit)
+static __attribute__((cold, noinline)) bool charge_again(gfp_t flags, uint64_t bytes,
+							 uint32_t number, struct kmem_group *limit)
 {
-	for (int tries = 0; reclaim(s, flags, limit, bytes, tries); tries++) {
+	for (int tries = 0; reclaim(flags, limit, bytes, tries); tries++) {
 		limit = stock_charge(number, bytes, GROUP_TRY);
 		if (!limit)
 			return true;
@@ -59,11 +47,11 @@ static __attribute__((cold, noinline)) bool charge_again(struct kmem_cache *s, g
 	return false;
 }
 
-bool account_charge(struct kmem_cache *s, gfp_t flags, uint64_t bytes, uint32_t number)
+bool account_charge(gfp_t flags, uint64_t bytes, uint32_t number)
 {
 	struct kmem_group *limit = stock_charge(number, bytes, GROUP_TRY);
 
-	return __builtin_expect(!limit, 1) || charge_again(s, flags, bytes, number, limit);
+	return __builtin_expect(!limit, 1) || charge_again(flags, bytes, number, limit);
 }
 
 bool account_refuses(const struct kmem_cache *s, gfp_t flags, uint64_t bytes)
@@ -140,7 +128,7 @@ bool account_taken(struct kmem_cache *s, gfp_t flags, size_t n, void **objects)
 	for (size_t i = 0; i < n; i++)
 		if (!make_place(s, flags, objects[i]))
 			return false;
-	if (!account_charge(s, flags, n * bytes_charged(s), number))
+	if (!account_charge(flags, n * bytes_charged(s), number))
 		return false;
 	for (size_t i = 0; i < n; i++)
 		own(s, objects[i], number, true);
@@ -220,7 +208,7 @@ static void *alloc_on(struct kmem_cache *s, gfp_t flags, int node)
 /* False: a limit is reached, or there is no memory. */
 static bool charge_object(struct kmem_cache *s, gfp_t flags, void *object, uint32_t number)
 {
-	return make_place(s, flags, object) && account_charge(s, flags, bytes_charged(s), number) &&
+	return make_place(s, flags, object) && account_charge(flags, bytes_charged(s), number) &&
 	       own(s, object, number, true);
 }
 

@@ -106,7 +106,7 @@ void cache_leave_group(struct kmem_cache *s);
 /* Would an allocation of so many bytes be refused by a limit, as it seems now? */
 bool account_refuses(const struct kmem_cache *s, gfp_t flags, uint64_t bytes);
 /* Charge bytes of a large block; false: a limit is reached. */
-bool account_charge(struct kmem_cache *s, gfp_t flags, uint64_t bytes, uint32_t number);
+bool account_charge(gfp_t flags, uint64_t bytes, uint32_t number);
 
 /* --- groups.c --------------------------------------------------------------------------------- */
 

@@ -83,7 +83,7 @@ bool large_own(void *block, gfp_t flags, uint32_t number)
 	struct slab *run = page_slab(block);
 	size_t size = run ? large_size(run) : map_find(block).size;
 
-	if (!account_charge(&kmalloc_large, flags, size, number))
+	if (!account_charge(flags, size, number))
 		return false;
 	if (run) {
 		os_store_relaxed(&run->bits, number);

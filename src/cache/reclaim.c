@@ -21,8 +21,8 @@
 #define SOFT_PART 3
 
 static uint32_t soft_at; /* when shrinkers were last asked, in ms */
-/* What had happened when all marked caches were last emptied. */
-static uint64_t reclaimed;
+/* What had happened when all marked caches were last emptied, and all passed objects freed. */
+static uint64_t reclaimed, flushed;
 
 /* A cache that is being destroyed is emptied by the thread that does that. */
 void reclaim_caches(void)
@@ -99,6 +99,21 @@ static bool visit_caches(uint64_t *seen, bool (*wanted)(const struct kmem_cache 
 static bool reclaim_marked(void)
 {
 	return visit_caches(&reclaimed, is_marked, reclaim_marked_cache);
+}
+
+static bool retires(const struct kmem_cache *s)
+{
+	return os_load_relaxed(&s->nr_names) && os_load_relaxed(&s->sheaf.rcu);
+}
+
+static bool flush_passed_of(struct kmem_cache *s)
+{
+	return sheaf_flush_passed(&s->sheaf);
+}
+
+bool reclaim_passed(void)
+{
+	return visit_caches(&flushed, retires, flush_passed_of);
 }
 
 bool reclaim_everything(gfp_t flags)

@@ -44,6 +44,8 @@ bool reclaim_everything(gfp_t flags) __attribute__((cold));
 /* Called after `tries` failures to allocate from this cache, or (NULL) pages: free what is
  * possible, and return true if the caller should try again. */
 bool reclaim_for(struct kmem_cache *s, gfp_t flags, int tries) __attribute__((cold));
+/* Free the objects of all caches whose grace period has passed. Returns false if there are none. */
+bool reclaim_passed(void) __attribute__((cold));
 /* Free the objects of this cache, or (NULL) all, that are in quarantine; if the caller may wait, or
  * no drain runs, other drains wait meanwhile (R2). */
 void reclaim_quarantine(struct kmem_cache *s, bool wait);

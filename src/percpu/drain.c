@@ -274,6 +274,16 @@ bool sheaf_drain_marked(struct sheaf_cache *cache)
 	return passed || marks & MARK_EMPTY;
 }
 
+bool sheaf_flush_passed(struct sheaf_cache *cache)
+{
+	bool passed;
+
+	os_lock(&drain_lock);
+	passed = flush_passed(cache);
+	os_unlock(&drain_lock);
+	return passed;
+}
+
 void sheaf_wait_for_drain(void)
 {
 	os_lock(&drain_lock);

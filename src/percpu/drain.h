@@ -11,6 +11,8 @@ bool sheaf_drain(struct sheaf_cache *cache);
 /* The same if the cache's marks say that there may be something (slab/marks.h). Returns false if
  * there was nothing. */
 bool sheaf_drain_marked(struct sheaf_cache *cache);
+/* Only sheaves whose grace period has passed. Returns false if there was none. */
+bool sheaf_flush_passed(struct sheaf_cache *cache);
 /* Return when what a drain in progress found is free. */
 void sheaf_wait_for_drain(void);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Which retired objects allocations get when their grace period has passed, and what barriers leave
  * to them. */
+#include <sheaf/group.h>
 #include <sheaf/slab.h>
 #include <stdbool.h>
 #include <string.h>
@@ -254,6 +255,40 @@ static void a_busy_cache_retires_larger_sheaves(void **state)
 	destroy(s);
 }
 
+/* What has passed in one cache is still charged, and makes room for another one of the group. */
+static void what_has_passed_makes_room_at_a_limit(void **state)
+{
+	struct kmem_group_args limits = {.hard_limit = 256 << 10};
+	struct kmem_group *group = kmem_group_create("tenant", NULL, &limits);
+	struct kmem_cache_args args = {.group = group};
+	struct kmem_cache *a = kmem_cache_create("passed", 256, &args, SLAB_NO_MERGE),
+			  *b = kmem_cache_create("fails", 512, &args, SLAB_NO_MERGE);
+	static void *objects[2048];
+	struct kmem_group_stats stats;
+	unsigned int n = 0;
+	void *object;
+
+	(void)state;
+	while ((objects[n] = kmem_cache_alloc(a, GFP_KERNEL)) != NULL)
+		assert_true(++n < 2048);
+	assert_null(kmem_cache_alloc(b, GFP_KERNEL));
+	for (unsigned int i = 0; i < n; i++)
+		kmem_cache_free_rcu(a, objects[i]);
+	assert_null(kmem_cache_alloc(b, GFP_KERNEL));
+	by_hand_pass();
+	by_hand_pass();
+	/* Who may not wait does not look for it. */
+	assert_null(kmem_cache_alloc(b, GFP_NOWAIT));
+	object = kmem_cache_alloc(b, GFP_KERNEL);
+	assert_non_null(object);
+	kmem_group_stats(group, &stats);
+	assert_true(stats.bytes < limits.hard_limit / 2);
+	kmem_cache_free(b, object);
+	kmem_cache_destroy(a);
+	kmem_cache_destroy(b);
+	kmem_group_put(group);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -263,6 +298,7 @@ int main(void)
 		cmocka_unit_test(a_barrier_divides_larger_sheaves),
 		cmocka_unit_test(a_full_barn_takes_no_part),
 		cmocka_unit_test(a_busy_cache_retires_larger_sheaves),
+		cmocka_unit_test(what_has_passed_makes_room_at_a_limit),
 	};
 
 	if (sheaf_rcu_register(&by_hand_ops))
