@@ -183,14 +183,14 @@ static OUT_OF_LINE int alloc_many(struct kmem_cache *s, gfp_t flags, size_t n, v
  */
 SHEAF_PUBLIC int kmem_cache_alloc_bulk(struct kmem_cache *s, gfp_t flags, size_t n, void **p)
 {
-	if (cache_is_null(s, "kmem_cache_alloc_bulk"))
-		return 0;
+	if (__builtin_expect(!s, 0))
+		return (int)cache_report_null("kmem_cache_alloc_bulk");
 #ifdef HAVE_RSEQ
 	if (n == 1 && !(flags & ~SHEAF_GFP_PLAIN) &&
 	    __builtin_expect(os_load_relaxed(&s->calls.pop_by), 1) &&
 	    __builtin_expect(rseq_pop((char *)s, p), 1))
 		return 1;
-	if (os.backend == OS_BACKEND_RSEQ && !os.bulk_called && n - 1 < INT_MAX)
+	if (!os.bulk_called && n - 1 < INT_MAX)
 		return alloc_many(s, flags, n, p);
 #endif
 	return alloc_bulk_called(s, flags, n, p);

@@ -142,7 +142,11 @@ static inline bool cache_is_gone(struct kmem_cache *s, const char *call)
 /* That report, deferred. */
 void cache_report_unusable(struct kmem_cache *s, const char *call);
 
-/* True, after a report: the first test of calls that read the cache before that. */
+/* Report that the cache is NULL; returns 0. For fast paths, which return this, as the last thing
+ * that they do, and so need no stack frame. */
+uintptr_t cache_report_null(const char *call) __attribute__((cold));
+
+/* True, after a report: the first test of other calls that read the cache before that. */
 static inline bool cache_is_null(struct kmem_cache *s, const char *call)
 {
 	return __builtin_expect(!s, 0) && cache_is_unusable(s, call);

@@ -44,6 +44,12 @@ bool cache_is_unusable(struct kmem_cache *s, const char *call)
 	return true;
 }
 
+uintptr_t cache_report_null(const char *call)
+{
+	cache_is_unusable(NULL, call);
+	return 0;
+}
+
 bool cache_is_unusable_nowait(struct kmem_cache *s, const char *call)
 {
 	if (s && s->name && !cache_is_leaked(s))

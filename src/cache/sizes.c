@@ -16,7 +16,9 @@
 
 SHEAF_PUBLIC unsigned int kmem_cache_size(struct kmem_cache *s)
 {
-	return cache_is_null(s, "kmem_cache_size") ? 0 : s->sheaf.slab.object_size;
+	if (!s)
+		return (unsigned int)cache_report_null("kmem_cache_size");
+	return s->sheaf.slab.object_size;
 }
 
 /* 0: the sheaves of the cache may change. */

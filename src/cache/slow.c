@@ -263,8 +263,7 @@ SHEAF_PUBLIC void *kmem_cache_alloc_node(struct kmem_cache *s, gfp_t flags, int 
 
 SHEAF_PUBLIC void *__kmem_cache_zalloc_null(void)
 {
-	cache_is_unusable(NULL, "kmem_cache_zalloc");
-	return NULL;
+	return (void *)cache_report_null("kmem_cache_zalloc");
 }
 
 SHEAF_PUBLIC void __kmem_cache_free_null(void *object)

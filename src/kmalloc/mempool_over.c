@@ -26,8 +26,9 @@ SHEAF_PUBLIC int mempool_init_slab_pool(mempool_t *pool, int min_nr, struct kmem
 
 SHEAF_PUBLIC void *mempool_alloc_slab(gfp_t gfp, void *pool_data)
 {
-	return cache_is_null(pool_data, "mempool_alloc_slab") ? NULL
-							      : kmem_cache_alloc(pool_data, gfp);
+	if (!pool_data)
+		return (void *)cache_report_null("mempool_alloc_slab");
+	return kmem_cache_alloc(pool_data, gfp);
 }
 
 SHEAF_PUBLIC void mempool_free_slab(void *element, void *pool_data)

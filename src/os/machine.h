@@ -66,7 +66,7 @@ struct os_machine {
 	uint32_t counting;     /* events are counted: see os/counters.h */
 	uint32_t tools;	       /* tools that the library reports to: os/tools.h, os/tsan.h */
 	uint32_t watched;      /* read it by os_watched() */
-	uint32_t bulk_called;  /* bulk allocations do more than a section: counting, strict_numa */
+	uint32_t bulk_called;  /* bulk allocations are no section: trylock, counting, strict_numa */
 	uint32_t nr_cpus;      /* CPU numbers are below this */
 	uint32_t cpu_beyond;   /* the highest one, if it is not: see M2 */
 	uint32_t nr_rows;      /* of nr_cpus CPUs, and after these nr_stand_ins of each node */

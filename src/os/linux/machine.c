@@ -132,6 +132,7 @@ static void choose_backend(bool rows_known)
 {
 	os.obstacle = rseq_obstacle(rows_known);
 	os.backend = os.obstacle ? OS_BACKEND_TRYLOCK : OS_BACKEND_RSEQ;
+	os.bulk_called = os.obstacle || os.counting || os_options.strict_numa;
 }
 
 /* Once it is known which nodes have CPUs. */
@@ -183,7 +184,6 @@ void os_init(void)
 	/* The countdown to the next sample is in the words that count events. */
 	os.counting = os_options.stats || os_options.stats_json || os_options.stats_live ||
 		      os_options_debug_has('S');
-	os.bulk_called = os.counting || os_options.strict_numa;
 	os.tools = tools_find();
 	check_for_tools();
 	os.watched = (os.tools & (TOOL_TSAN | TOOL_MSAN)) || os_options.check_pop ||
