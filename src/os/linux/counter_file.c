@@ -185,10 +185,10 @@ bool counter_file_fill(size_t offset, size_t size, size_t step, unsigned int n)
 	if (!done)
 		os_report_once_later(
 			&ours.told,
-			"statistics: %s %s (%s); other processes will not see all events",
-			file < 0 ? "the program closed its descriptor of, and cannot open,"
-				 : "no memory for",
-			path, strerror(errno));
+			"statistics: %s: %s (%s); other processes will not see all events", path,
+			file < 0 ? "the program closed the file, which cannot be opened again"
+				 : "there is no memory for more",
+			strerror(errno));
 	if (!is_open && file >= 0)
 		close_file(file);
 	return done;
