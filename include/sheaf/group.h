@@ -61,7 +61,8 @@ enum kmem_group_event {
  * free. It may call the library: allocate, also in its own group, and put the group. While it runs,
  * it is not called again for that group, by any thread; what happened meanwhile is reported after
  * it has returned. Calls that replace or end callbacks wait until the one that runs has returned,
- * except in a function that the library calls. So their callers hold no lock that it takes.
+ * unless a function that the library calls makes them. So their callers must not hold a lock that
+ * the callback takes.
  *
  * A callback must return: if it is left by longjmp(), an exception or pthread_exit(), none of that
  * group is called again, and those calls wait for ever. The thread is not cancelled in it.
@@ -77,7 +78,7 @@ struct kmem_group_args {
 	/* An event, and the bytes that the group has now. */
 	void (*event)(struct kmem_group *group, enum kmem_group_event event, uint64_t bytes,
 		      void *data);
-	void *data; /* for both */
+	void *data; /* for all three functions */
 	/*
 	 * The group has other data now, or has ended, and no callback uses `data` any more: the
 	 * program may free it. It runs once, in the thread that caused this or in the one whose

@@ -19,8 +19,8 @@
  * A callback must not wait for a lock that its own thread may hold while it allocates with
  * GFP_KERNEL: try the lock, and return SHRINK_STOP if it is held. It must return: to leave it by
  * longjmp(), an exception or pthread_exit() is an error, which the library reports when that thread
- * next asks shrinkers. The thread is not cancelled in it. It must not wait for grace periods
- * (<sheaf/rcu.h>) with the option background, because the library's thread is registered with no
+ * next asks shrinkers. The thread is not cancelled in it. With the option background, it must not
+ * wait for grace periods (<sheaf/rcu.h>), because the library's thread is registered with no
  * provider.
  *
  * Any thread may make these calls at any time, but a signal handler may not. errno is preserved.
@@ -49,9 +49,9 @@ extern "C" {
 #define SHRINKER_MEMCG_AWARE 2u
 
 /*
- * Both structures may grow at their end: shrinker_alloc() passes their sizes. Members of an older
- * header's structure that it lacks count as zero, and so do those of a newer one that this version
- * does not know. docs/versioning.md has the rule.
+ * Both structures may grow at their end: shrinker_alloc() passes their sizes. Members that an older
+ * header lacks count as zero. Those of a newer header that this version does not know are zero in
+ * struct shrink_control, and must be zero in struct shrinker. docs/versioning.md has the rule.
  */
 
 /* One call of a shrinker. */
