@@ -123,12 +123,20 @@ static void is_ignored(unsigned int way, struct kmem_cache *s, char *object, siz
 static void inside(struct kmem_cache *s)
 {
 	char *first = kmem_cache_alloc(s, GFP_KERNEL), *object = kmem_cache_alloc(s, GFP_KERNEL);
+	struct kmem_cache *other;
 
 	assert_non_null(first);
 	assert_non_null(object);
 	for (unsigned int way = 0; way < NR_WAYS; way++)
 		for (size_t at = 8; at < SIZE; at += 248)
 			is_ignored(way, s, object, at);
+	/* And to another cache that charges. */
+	other = make("other", SIZE, s->flags & (SLAB_ACCOUNT | SLAB_SECRET | SLAB_NO_SHEAVES));
+	for (unsigned int way = 0; way < NR_WAYS; way++)
+		if (ways[way] == free_it || ways[way] == free_in_bulk || ways[way] == free_nolock ||
+		    ways[way] == retire)
+			is_ignored(way, other, object, 0);
+	kmem_cache_destroy(other);
 	kmem_cache_free(s, object);
 	kmem_cache_free(s, first);
 	kmem_cache_destroy(s);
