@@ -15,6 +15,7 @@ import struct
 import time
 from typing import Any
 
+from . import namespaces
 from .errors import Failure, Usage
 
 HOW = "start it with SHEAF_OPTIONS=control"
@@ -31,9 +32,11 @@ def processes() -> list[int]:
     """Those that have a control socket here; they may belong to other users."""
     try:
         with open("/proc/net/unix", encoding="utf-8", errors="replace") as file:
-            return sorted({int(pid) for pid in LISTED.findall(file.read())})
+            numbers = {int(number) for number in LISTED.findall(file.read())}
     except OSError:
         return []
+    return [pid for pid in namespaces.pids()
+            if namespaces.own_number(pid) in numbers and not namespaces.is_other(pid, "net")]
 
 
 def add_arguments(parser: Any) -> None:
@@ -58,13 +61,26 @@ def _idle(pid: int, timeout: float) -> Idle:
     return Idle(f"process {pid} is idle: for {timeout:g} s it made no call of libsheaf that could answer")
 
 
+def _socket(pid: int) -> socket.socket:
+    """One that can reach the process: names of sockets belong to a network namespace."""
+    if not namespaces.is_other(pid, "net"):
+        return socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        with namespaces.network_of(pid):
+            return socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    except OSError as error:
+        raise Failure(f"process {pid} is in another network namespace, and only root can ask it there "
+                      f"({error.strerror})") from None
+
+
 def _connect(pid: int, timeout: float) -> socket.socket:
-    peer = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    peer = _socket(pid)
     peer.settimeout(timeout)
+    name = f"\0libsheaf-control-{namespaces.own_number(pid)}"
     until = time.monotonic() + timeout
     try:
         # Refused at once while too many others wait to be answered.
-        while peer.connect_ex(f"\0libsheaf-control-{pid}") == errno.EAGAIN:
+        while peer.connect_ex(name) == errno.EAGAIN:
             if time.monotonic() > until:
                 peer.close()
                 raise _idle(pid, timeout)

@@ -152,7 +152,7 @@ class Process:
             raise self._no_file()
 
     def _no_file(self) -> Failure:
-        return Failure(f"{shared.path_of(self.pid)}: not a file of libsheaf's statistics")
+        return Failure(f"{shared.place_of(self.pid)}: not a file of libsheaf's statistics")
 
     def read(self) -> Reading:
         reading = Reading(self.pid, self.command, self.text["backend"], self.text["index"],

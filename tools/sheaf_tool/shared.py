@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Iterator
 
+from . import namespaces
 from .errors import Failure
 from .table import printable
 
@@ -28,7 +29,13 @@ HOW = "start it with SHEAF_OPTIONS=stats=live"
 
 
 def path_of(pid: int) -> Path:
+    """The file with this number here."""
     return DIRECTORY / f"libsheaf-{pid}"
+
+
+def place_of(pid: int) -> Path:
+    """Where this process has its file: in its own mount namespace, with its own number."""
+    return namespaces.root_of(pid) / str(path_of(namespaces.own_number(pid))).lstrip("/")
 
 
 def _tasks(pid: int) -> Iterator[Path]:
@@ -82,7 +89,9 @@ def _maps(pid: int, path: Path) -> bool:
         text = (task / "maps").read_text(encoding="utf-8", errors="replace")
     except OSError:
         return True
-    return any(line.endswith(str(path)) for line in text.splitlines())
+    file = path.stat()
+    device = f"{os.major(file.st_dev):02x}:{os.minor(file.st_dev):02x}"
+    return any(line.split()[3:5] == [device, str(file.st_ino)] for line in text.splitlines())
 
 
 def _settled(path: Path) -> bool:
@@ -126,22 +135,24 @@ def remove_left_over(pid: int) -> None:
 
 
 def processes() -> list[int]:
-    """The processes whose counters we can read, in order; files that are left over are removed."""
-    found = []
+    """The processes whose counters we can read, in order; files that are left over here are removed."""
     try:
         names = os.listdir(DIRECTORY)
     except OSError:
         names = []
-    for name in names:
-        match = NAME.fullmatch(name)
-        if not match:
-            continue
-        pid = int(match[1])
-        if left_over(pid):
-            remove_left_over(pid)
-        elif os.access(path_of(pid), os.R_OK):
-            found.append(pid)
-    return sorted(found)
+    for match in filter(None, map(NAME.fullmatch, names)):
+        if left_over(int(match[1])):
+            remove_left_over(int(match[1]))
+    return [pid for pid in namespaces.pids() if os.access(place_of(pid), os.R_OK) and _has(pid)]
+
+
+def _has(pid: int) -> bool:
+    """False if the file belongs to another process with the same number in its own PID namespace."""
+    place = place_of(pid)
+    try:
+        return not _settled(place) or _maps(pid, place)
+    except OSError:
+        return False
 
 
 def _its_own(pid: int, file: int) -> int:
@@ -151,7 +162,7 @@ def _its_own(pid: int, file: int) -> int:
     if stat.S_ISREG(found.st_mode) and found.st_uid in (0, os.stat(f"/proc/{pid}").st_uid):
         return file
     os.close(file)
-    raise Failure(f"{path_of(pid)} was not created by process {pid}: not read")
+    raise Failure(f"{place_of(pid)} was not created by process {pid}: not read")
 
 
 def open_file(pid: int) -> int:
@@ -161,18 +172,19 @@ def open_file(pid: int) -> int:
     if not runs(pid):
         raise Failure(f"there is no process {pid}; `sheaf info` lists those with statistics")
     try:
-        if _settled(path_of(pid)) and not _maps(pid, path_of(pid)):
+        place = place_of(pid)
+        if _settled(place) and not _maps(pid, place):
             raise FileNotFoundError  # a process in another PID namespace has the same PID
         # Do not wait for a writer if there is a pipe with this name.
         flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
-        return _its_own(pid, os.open(path_of(pid), flags))
+        return _its_own(pid, os.open(place, flags))
     except FileNotFoundError:
         raise Failure(f"process {pid} ({command_of(pid)}) has no statistics: {HOW}") from None
     except PermissionError:
         raise Failure(f"no permission to read the statistics of process {pid}: only its user "
                       "may read them") from None
     except OSError as error:
-        raise Failure(f"{path_of(pid)}: {error.strerror}") from None
+        raise Failure(f"{place_of(pid)}: {error.strerror}") from None
 
 
 def open_left(pid: int) -> int:

@@ -62,6 +62,26 @@ class Live:
         return json.loads(self.printed("json"))
 
 
+class Apart(Live):
+    """The same in namespaces of its own, made by unshare(1) with these words."""
+
+    def __init__(self, *words: str, first: str = "", options: str = "stats=live") -> None:
+        user = [] if os.geteuid() == 0 else ["--user", "--map-root-user"]
+        self.process = subprocess.Popen(
+            ["unshare", *user, *words, "--fork", "--kill-child", "sh", "-c", f"{first}exec {LIVE}"],
+            text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+            env={**os.environ, "SHEAF_OPTIONS": options})
+        try:
+            self.do("free 0")
+        except (AssertionError, BrokenPipeError):
+            self.process.communicate()
+            raise unittest.SkipTest(f"the system does not allow unshare {' '.join(words)}") from None
+        self.pid = int(Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text(encoding="utf-8"))
+
+    def __exit__(self, *_: object) -> None:
+        self.process.communicate()
+
+
 def sheaf(*words: str, **more: object) -> subprocess.CompletedProcess:
     more = {"stdin": subprocess.DEVNULL, **more}
     if "input" in more:

@@ -8,7 +8,7 @@ import tempfile
 import unittest
 from typing import Callable
 
-from live import HAS_LIVE, PATIENCE, Live, check_failed, sheaf
+from live import HAS_LIVE, PATIENCE, Apart, Live, check_failed, sheaf
 from sheaf_tool import control
 from sheaf_tool.errors import Failure
 
@@ -149,6 +149,20 @@ class OnAProcess(unittest.TestCase):
             live.do("alloc 5")
             live.do("call")
             self.assertEqual(asked("leaks", str(live.pid)).returncode, 0)
+
+    def test_another_namespace(self) -> None:
+        """The socket is in the process's network namespace, under the number that it has in its own."""
+        for words in ("--pid",), ("--pid", "--net"):
+            with Apart(*words, options=CHECKED) as live:
+                live.do("create checked")
+                live.do("alloc 90")
+                live.do("call")
+                self.assertEqual(live.pid in control.processes(), words == ("--pid",))
+                found = asked("leaks", str(live.pid))
+                if os.geteuid() and "--net" in words:
+                    self.fails(found, 1, f"process {live.pid} is in another network namespace, and only root")
+                else:
+                    self.assertRegex(found.stdout, "90 objects", found)
 
     def test_without_socket(self) -> None:
         with Live("slab_debug") as live:

@@ -16,7 +16,7 @@ from unittest import mock
 
 import pytest
 
-from live import HAS_LIVE, LIVE, PATIENCE, SHEAF, Live, Screen, check_failed, sheaf
+from live import HAS_LIVE, LIVE, PATIENCE, SHEAF, Apart, Live, Screen, check_failed, sheaf
 from sheaf_tool import info, shared
 from sheaf_tool.errors import Failure
 from sheaf_tool.process import Process
@@ -413,25 +413,24 @@ class OnAProcess(unittest.TestCase):
                 os.close(file)
                 path.unlink(missing_ok=True)
 
-    @unittest.skipUnless(os.geteuid() == 0, "needs a PID namespace")
     def test_another_namespace(self) -> None:
         path = shared.path_of(1)
         path.unlink(missing_ok=True)
-        with subprocess.Popen(["unshare", "--pid", "--fork", "--kill-child", LIVE], text=True,
-                              stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                              env={**os.environ, "SHEAF_OPTIONS": "stats=live"}) as process:
-            try:
-                process.stdin.write("create first\n")
-                process.stdin.flush()
-                if process.stdout.readline() != "done\n":
-                    self.skipTest("no PID namespace is to be had")
-                os.utime(path, (time.time() - 3600,) * 2)
-                sheaf("info")
-                self.assertTrue(path.exists())
-            finally:
-                process.stdin.close()
-                process.wait(60)
+        with Apart("--pid") as process:
+            process.do("create first")
+            os.utime(path, (time.time() - 3600,) * 2)
+            self.assertRegex(sheaf("info").stdout, rf"\n *{process.pid} +live ")
+            self.assertRegex(sheaf("info", str(process.pid)).stdout, rf"\Aprocess {process.pid} \(live\)")
+            self.assertTrue(path.exists())
         self.assertFalse(path.exists())
+
+    def test_another_mount_namespace(self) -> None:
+        """As in a container: its file is in a /dev/shm of its own."""
+        with Apart("--pid", "--mount", first="mount -t tmpfs none /dev/shm && ") as process:
+            process.do("create first")
+            self.assertFalse(shared.path_of(1).exists())
+            self.assertRegex(sheaf("info").stdout, rf"\n *{process.pid} +live ")
+            self.assertRegex(sheaf("info", "--all", str(process.pid)).stdout, r"\nfirst +0 ")
 
     def test_file_of_the_own_number(self) -> None:
         """Left-over files are removed; files in use stay, and are listed once."""

@@ -121,7 +121,7 @@ static bool may_ask(uid_t who)
 /* Accept the next asker, if there is one that may ask. */
 static bool take_asker(void)
 {
-	struct ucred who;
+	struct ucred who = {0, (uid_t)-1, (gid_t)-1};
 	socklen_t size = sizeof(who);
 	int file = accept4(channel.listens.file, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
@@ -132,7 +132,9 @@ static bool take_asker(void)
 	if (getsockopt(channel.asks.file, SOL_SOCKET, SO_PEERCRED, &who, &size) == 0 &&
 	    may_ask(who.uid))
 		return true;
-	answer_line("error it belongs to another user\n");
+	answer_line(who.uid == nobodys_number()
+			    ? "error who asks has no number in its user namespace: ask from there\n"
+			    : "error it belongs to another user\n");
 	return false;
 }
 
