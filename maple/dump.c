@@ -11,8 +11,6 @@
  * Called with the tree's lock held.
  */
 #include <errno.h>
-#include <fcntl.h>
-#include <unistd.h>
 
 #include "tree.h"
 
@@ -65,22 +63,42 @@ static void dump_text(const struct maple_tree *mt, FILE *out)
 	}
 }
 
+/* Where the text goes, and the first error there. */
+struct target {
+	int fd, error;
+};
+
+static ssize_t put(void *cookie, const char *text, size_t length)
+{
+	struct target *target = cookie;
+	size_t done = 0;
+
+	while (!target->error && done < length) {
+		ssize_t n = write_quietly(target->fd, text + done, length - done);
+
+		if (n > 0)
+			done += (size_t)n;
+		else if (!n || errno != EINTR)
+			target->error = n ? errno : EIO;
+	}
+	return target->error ? 0 : (ssize_t)length;
+}
+
 int dump_to(int fd, const struct maple_tree *mt,
 	    void (*dump)(const struct maple_tree *mt, FILE *out))
 {
-	int saved = errno, own = fcntl(fd, F_DUPFD_CLOEXEC, 0), error = 0;
-	FILE *out = own >= 0 ? fdopen(own, "w") : NULL;
+	struct target target = {.fd = fd};
+	int saved = errno;
+	FILE *out = fopencookie(&target, "w", (cookie_io_functions_t){.write = put});
 
-	if (out)
+	if (out) {
 		dump(mt, out);
-	if (!out || fflush(out) || ferror(out))
-		error = -errno;
-	if (out)
 		fclose(out);
-	else if (own >= 0)
-		close(own);
+	} else {
+		target.error = ENOMEM;
+	}
 	errno = saved;
-	return error;
+	return -target.error;
 }
 
 SHEAF_PUBLIC int mt_dump(const struct maple_tree *mt, int fd)

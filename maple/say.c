@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Lines about misuse, on standard error; see tree.h. Each is written at once, by a system call that
- * is no cancellation point, and ends no program: it raises neither SIGPIPE nor SIGXFSZ.
+ * What is written: lines about misuse, on standard error, and trees; see tree.h. It is written by a
+ * system call that is no cancellation point, and ends no program: it raises neither SIGPIPE nor
+ * SIGXFSZ.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -25,22 +26,26 @@ static void drop_raised(const sigset_t *before, int number)
 		sigtimedwait(&set, NULL, &at_once);
 }
 
-static void write_quietly(const char *text, size_t length)
+ssize_t write_quietly(int fd, const char *text, size_t length)
 {
 	sigset_t deadly, mask, pending;
 	ssize_t written;
+	int error;
 
 	sigemptyset(&deadly);
 	sigaddset(&deadly, SIGPIPE);
 	sigaddset(&deadly, SIGXFSZ);
 	pthread_sigmask(SIG_BLOCK, &deadly, &mask);
 	sigpending(&pending);
-	written = syscall(SYS_write, STDERR_FILENO, text, length);
-	if (written < 0 && errno == EPIPE)
+	written = syscall(SYS_write, fd, text, length);
+	error = errno;
+	if (written < 0 && error == EPIPE)
 		drop_raised(&pending, SIGPIPE);
-	if (written < 0 && errno == EFBIG)
+	if (written < 0 && error == EFBIG)
 		drop_raised(&pending, SIGXFSZ);
 	pthread_sigmask(SIG_SETMASK, &mask, NULL);
+	errno = error;
+	return written;
 }
 
 void say(const char *format, ...)
@@ -56,7 +61,7 @@ void say(const char *format, ...)
 		length = (int)sizeof(text) - 2;
 	if (length >= 0) {
 		text[length++] = '\n';
-		write_quietly(text, (size_t)length);
+		write_quietly(STDERR_FILENO, text, (size_t)length);
 	}
 	errno = saved;
 }

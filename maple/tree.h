@@ -25,6 +25,8 @@
 
 /* In say.c: write a line about misuse, to which this adds the line feed. */
 void say(const char *format, ...) __attribute__((format(printf, 1, 2), cold));
+/* write(2), but it ends no program, and is no cancellation point. */
+ssize_t write_quietly(int fd, const char *text, size_t length) __attribute__((cold));
 
 static inline bool in_rcu(const struct maple_tree *mt)
 {

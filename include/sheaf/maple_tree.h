@@ -539,8 +539,8 @@ int mt_validate(struct maple_tree *mt) SHEAF_SYMBOL(mt_validate);
 
 /*
  * Write the tree's nodes to a file descriptor, as text or as an SVG picture. The caller must hold
- * the lock. Return 0 or a negative error number: -ENOMEM, or the error of dup(2) or write(2). A
- * cancellation point. O(n).
+ * the lock. Return 0 or a negative error number: -ENOMEM, or the error of write(2). Raise no
+ * SIGPIPE and no SIGXFSZ. O(n).
  */
 int mt_dump(const struct maple_tree *mt, int fd) SHEAF_SYMBOL(mt_dump);
 int mt_dump_svg(const struct maple_tree *mt, int fd) SHEAF_SYMBOL(mt_dump_svg);

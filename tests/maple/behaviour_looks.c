@@ -186,7 +186,7 @@ static char *dumped(const struct maple_tree *mt, int (*dump)(const struct maple_
 static void dump_to_nowhere(void **state)
 {
 	struct maple_tree mt = MTREE_INIT(mt, 0);
-	int full = open("/dev/full", O_WRONLY | O_CLOEXEC);
+	int full = open("/dev/full", O_WRONLY | O_CLOEXEC), unread[2];
 
 	(void)state;
 	fill(&mt, 60);
@@ -195,7 +195,13 @@ static void dump_to_nowhere(void **state)
 	assert_int_equal(mt_dump_svg(&mt, -1), -EBADF);
 	assert_int_equal(mt_dump(&mt, full), -ENOSPC);
 	assert_int_equal(mt_dump_svg(&mt, full), -ENOSPC);
+	/* Neither does SIGPIPE end the program. */
+	assert_int_equal(pipe2(unread, O_CLOEXEC), 0);
+	close(unread[0]);
+	assert_int_equal(mt_dump(&mt, unread[1]), -EPIPE);
+	assert_int_equal(mt_dump_svg(&mt, unread[1]), -EPIPE);
 	assert_int_equal(errno, 77);
+	close(unread[1]);
 	close(full);
 	done(&mt);
 }
