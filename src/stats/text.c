@@ -119,22 +119,16 @@ static void print_head(struct out *out, const struct stats *stats)
 /* A size in at most five characters, as `sheaf info` writes it. */
 #define SHORT 24
 
-/* Rounded to the nearest, or to the even one, as by printf(), which needs a kilobyte of stack to
- * print a double. */
+/* In integers, because printf() needs a kilobyte of stack to print a double. */
 static const char *in_short(char text[SHORT], uint64_t bytes)
 {
 	static const char units[] = "\0KMGT";
-	unsigned int unit = 0, shift;
-	uint64_t whole, rest, half;
+	unsigned int unit = 0;
 
 	while (unit < 4 && bytes >= UINT64_C(10000) << 10 * unit)
 		unit++;
-	shift = 10 * unit;
-	whole = bytes >> shift;
-	rest = bytes - (whole << shift);
-	half = (UINT64_C(1) << shift) / 2;
-	whole += rest > half || (half && rest == half && whole % 2);
-	snprintf(text, SHORT, "%llu%.1s", (unsigned long long)whole, &units[unit]);
+	bytes += (UINT64_C(1) << 10 * unit) / 2;
+	snprintf(text, SHORT, "%llu%.1s", (unsigned long long)(bytes >> 10 * unit), &units[unit]);
 	return text;
 }
 
