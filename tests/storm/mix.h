@@ -56,7 +56,7 @@ void mix_end(void);
 
 /* Give all groups other limits, and other data for their callbacks. */
 void mix_change_groups(void);
-/* At the begin of a callback of a group. */
+/* At the beginning of a callback of a group. */
 void mix_check_data(const void *data);
 
 /* Prove that each object is in one place, and each charge right. No other thread works. */

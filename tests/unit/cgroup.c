@@ -8,19 +8,18 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "kit/directory.h"
 #include "kit/unit.h"
 #include "os/machine.h"
 #include "os/memory.h"
-
-static char root[] = "/tmp/sheaf-cgroup-XXXXXX";
 
 static void write_file(const char *path, const char *text)
 {
 	char whole[256];
 	FILE *file;
 
-	snprintf(whole, sizeof(whole), "%s/%s", root, path);
-	for (char *slash = whole + strlen(root) + 1; (slash = strchr(slash, '/')); slash++) {
+	snprintf(whole, sizeof(whole), "%s/%s", directory, path);
+	for (char *slash = whole + strlen(directory) + 1; (slash = strchr(slash, '/')); slash++) {
 		*slash = '\0';
 		mkdir(whole, 0700);
 		*slash = '/';
@@ -31,28 +30,12 @@ static void write_file(const char *path, const char *text)
 	fclose(file);
 }
 
-static int set_up(void **state)
-{
-	(void)state;
-	memset(root + sizeof(root) - 7, 'X', 6);
-	return mkdtemp(root) ? 0 : -1;
-}
-
-static int tear_down(void **state)
-{
-	char command[64];
-
-	(void)state;
-	snprintf(command, sizeof(command), "rm -r %s", root);
-	return system(command);
-}
-
 static void no_group_means_no_limit(void **state)
 {
 	(void)state;
-	assert_true(cgroup_memory_of(root, "") == SIZE_MAX);
-	assert_true(cgroup_cpus_of(root, "0::/nowhere\n") == SIZE_MAX);
-	assert_true(cgroup_memory_of(root, "nonsense\n0:\n::\n3:memory\n") == SIZE_MAX);
+	assert_true(cgroup_memory_of(directory, "") == SIZE_MAX);
+	assert_true(cgroup_cpus_of(directory, "0::/nowhere\n") == SIZE_MAX);
+	assert_true(cgroup_memory_of(directory, "nonsense\n0:\n::\n3:memory\n") == SIZE_MAX);
 }
 
 static void unified_groups(void **state)
@@ -60,27 +43,27 @@ static void unified_groups(void **state)
 	(void)state;
 	write_file("a/b/memory.max", "max\n");
 	write_file("a/b/cpu.max", "max 100000\n");
-	assert_true(cgroup_memory_of(root, "0::/a/b\n") == SIZE_MAX);
-	assert_true(cgroup_cpus_of(root, "0::/a/b\n") == SIZE_MAX);
+	assert_true(cgroup_memory_of(directory, "0::/a/b\n") == SIZE_MAX);
+	assert_true(cgroup_cpus_of(directory, "0::/a/b\n") == SIZE_MAX);
 	write_file("a/b/memory.max", "268435456\n");
 	write_file("a/b/cpu.max", "250000 100000\n");
-	assert_int_equal(cgroup_memory_of(root, "0::/a/b\n"), 268435456);
-	assert_int_equal(cgroup_cpus_of(root, "0::/a/b\n"), 3);
+	assert_int_equal(cgroup_memory_of(directory, "0::/a/b\n"), 268435456);
+	assert_int_equal(cgroup_cpus_of(directory, "0::/a/b\n"), 3);
 	/* Less, before the kernel slows it down. */
 	write_file("a/b/memory.high", "max\n");
-	assert_int_equal(cgroup_memory_of(root, "0::/a/b\n"), 268435456);
+	assert_int_equal(cgroup_memory_of(directory, "0::/a/b\n"), 268435456);
 	write_file("a/b/memory.high", "134217728\n");
-	assert_int_equal(cgroup_memory_of(root, "0::/a/b\n"), 134217728);
+	assert_int_equal(cgroup_memory_of(directory, "0::/a/b\n"), 134217728);
 	/* No more than those around it. */
 	write_file("a/memory.max", "1000000\n");
 	write_file("a/cpu.max", "100000 100000\n");
-	assert_int_equal(cgroup_memory_of(root, "0::/a/b\n"), 1000000);
-	assert_int_equal(cgroup_cpus_of(root, "0::/a/b\n"), 1);
+	assert_int_equal(cgroup_memory_of(directory, "0::/a/b\n"), 1000000);
+	assert_int_equal(cgroup_cpus_of(directory, "0::/a/b\n"), 1);
 	write_file("memory.max", "4096\n");
-	assert_int_equal(cgroup_memory_of(root, "0::/a/b"), 4096);
-	assert_int_equal(cgroup_memory_of(root, "0::/\n"), 4096);
+	assert_int_equal(cgroup_memory_of(directory, "0::/a/b"), 4096);
+	assert_int_equal(cgroup_memory_of(directory, "0::/\n"), 4096);
 	/* What the process cannot see may still be below the root that it sees. */
-	assert_int_equal(cgroup_memory_of(root, "0::/hidden/group\n"), 4096);
+	assert_int_equal(cgroup_memory_of(directory, "0::/hidden/group\n"), 4096);
 }
 
 static void separate_hierarchies(void **state)
@@ -92,14 +75,14 @@ static void separate_hierarchies(void **state)
 	write_file("memory/m/memory.limit_in_bytes", "123456789\n");
 	write_file("cpu/c/cpu.cfs_quota_us", "-1\n");
 	write_file("cpu/c/cpu.cfs_period_us", "100000\n");
-	assert_int_equal(cgroup_memory_of(root, groups), 123456789);
-	assert_true(cgroup_cpus_of(root, groups) == SIZE_MAX);
+	assert_int_equal(cgroup_memory_of(directory, groups), 123456789);
+	assert_true(cgroup_cpus_of(directory, groups) == SIZE_MAX);
 	write_file("cpu/c/cpu.cfs_quota_us", "150000\n");
-	assert_int_equal(cgroup_cpus_of(root, groups), 2);
+	assert_int_equal(cgroup_cpus_of(directory, groups), 2);
 	write_file("cpu/c/cpu.cfs_period_us", "0\n");
-	assert_true(cgroup_cpus_of(root, groups) == SIZE_MAX);
+	assert_true(cgroup_cpus_of(directory, groups) == SIZE_MAX);
 	/* cpuset and cpuacct are not cpu. */
-	assert_true(cgroup_cpus_of(root, "3:cpuset:/c\n2:cpuacct:/c\n") == SIZE_MAX);
+	assert_true(cgroup_cpus_of(directory, "3:cpuset:/c\n2:cpuacct:/c\n") == SIZE_MAX);
 }
 
 static void long_paths_are_left_out(void **state)
@@ -110,7 +93,7 @@ static void long_paths_are_left_out(void **state)
 	write_file("memory.max", "4096\n");
 	memset(groups, 'x', sizeof(groups) - 1);
 	memcpy(groups, "0::/", 4);
-	assert_true(cgroup_memory_of(root, groups) == SIZE_MAX);
+	assert_true(cgroup_memory_of(directory, groups) == SIZE_MAX);
 }
 
 static void a_quota_bounds_the_cpus_in_use(void **state)
@@ -141,10 +124,13 @@ static void memory_is_what_the_group_grants(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(no_group_means_no_limit, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(unified_groups, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(separate_hierarchies, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(long_paths_are_left_out, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(no_group_means_no_limit, make_directory,
+						remove_directory),
+		cmocka_unit_test_setup_teardown(unified_groups, make_directory, remove_directory),
+		cmocka_unit_test_setup_teardown(separate_hierarchies, make_directory,
+						remove_directory),
+		cmocka_unit_test_setup_teardown(long_paths_are_left_out, make_directory,
+						remove_directory),
 		cmocka_unit_test(a_quota_bounds_the_cpus_in_use),
 		cmocka_unit_test(memory_is_what_the_group_grants),
 	};

@@ -11,10 +11,11 @@
 #include <sheaf/rcu.h>
 #include <sheaf/slab.h>
 
+#include "kit/directory.h"
 #include "kit/process.h"
 #include "kit/unit.h"
 
-static char directory[64], path[128], text[1 << 14];
+static char path[128], text[1 << 14];
 static int not_an_object;
 
 static void free_it(void)
@@ -131,22 +132,6 @@ static void the_first_use_goes_on(void **state)
 	assert_int_equal(in_file("kfree("), 2);
 	assert_int_equal(in_file("unknown option \"no_such_option\""), 1);
 	assert_int_equal(in_file("using the trylock backend"), 1);
-}
-
-static int make_directory(void **state)
-{
-	(void)state;
-	snprintf(directory, sizeof(directory), "/tmp/libsheaf-first-%d-XXXXXX", (int)getpid());
-	return mkdtemp(directory) ? 0 : -1;
-}
-
-static int remove_directory(void **state)
-{
-	char command[128];
-
-	(void)state;
-	snprintf(command, sizeof(command), "rm -r %s", directory);
-	return system(command);
 }
 
 int main(void)

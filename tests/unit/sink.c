@@ -18,6 +18,7 @@
 
 #include "kit/check.h"
 #include "kit/clock.h"
+#include "kit/directory.h"
 #include "kit/process.h"
 #include "kit/ready.h"
 #include "kit/told.h"
@@ -27,7 +28,7 @@
 #include "os/report.h"
 #include "os/sink.h"
 
-static char directory[64], path[128], text[1 << 16];
+static char path[128], text[1 << 16];
 static struct told told;
 
 static void in(void (*body)(void))
@@ -594,19 +595,9 @@ static void paths_that_are_none(void **state)
 	assert_true(os_options_parse(""));
 }
 
-static int make_directory(void **state)
+static int set_up(void **state)
 {
-	snprintf(directory, sizeof(directory), "/tmp/libsheaf-sink-%d-XXXXXX", (int)getpid());
-	return mkdtemp(directory) ? setup(state) : -1;
-}
-
-static int remove_directory(void **state)
-{
-	char command[128];
-
-	(void)state;
-	snprintf(command, sizeof(command), "rm -r %s", directory);
-	return system(command);
+	return make_directory(state) ? -1 : setup(state);
 }
 
 int main(void)
@@ -621,5 +612,5 @@ int main(void)
 		cmocka_unit_test(paths_that_are_none),
 	};
 
-	return cmocka_run_group_tests_name("sink", tests, make_directory, remove_directory);
+	return cmocka_run_group_tests_name("sink", tests, set_up, remove_directory);
 }
