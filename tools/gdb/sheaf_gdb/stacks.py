@@ -12,28 +12,45 @@ from .library import Library
 WRAPS = 1 << 32  # of the library's clock, in ms
 
 
-def _function(pc: int) -> str | None:
-    """Its name; that of an inlined one, if the instruction is in one."""
+def _blocks(pc: int) -> list[gdb.Block]:
+    """Of the functions that the instruction is in: first an inlined one, last the one that was called."""
     try:
         block = gdb.block_for_pc(pc)
     except gdb.error:
-        return None
-    while block and not block.function:
+        return []
+    found = []
+    while block:
+        if block.function:
+            found.append(block)
         block = block.superblock
-    return block.function.print_name if block else None
+    return found
 
 
-def frame(address: int) -> str:
-    """A return address: its call is in front of it."""
+def _call_line(pc: int, caller: gdb.Block) -> gdb.Symtab_and_line | None:
+    """The caller's last line in front of what is inlined at this instruction."""
+    while pc >= caller.start:
+        line, blocks = gdb.find_pc_line(pc), _blocks(pc)
+        if not line.symtab or not blocks:
+            return None
+        if blocks[0].start == caller.start and blocks[0].end == caller.end:
+            return line
+        pc = line.pc - 1
+    return None
+
+
+def frame(address: int) -> list[str]:
+    """A return address: its call is in front of it. What is inlined there comes first."""
     pc = address - 1
-    line, function = gdb.find_pc_line(pc), _function(pc)
-    if function and line.symtab:
-        return f"{function} at {line.symtab.filename}:{line.line}"
+    line, blocks = gdb.find_pc_line(pc), _blocks(pc)
+    if blocks and line.symtab:
+        text = [f"{blocks[0].function.print_name} at {line.symtab.filename}:{line.line}"]
+        call = _call_line(pc, blocks[-1]) if len(blocks) > 1 else None
+        return text + ([f"{blocks[-1].function.print_name} at {call.symtab.filename}:{call.line}"] if call else [])
     told = gdb.execute(f"info symbol {pc:#x}", to_string=True)
     module = gdb.solib_name(pc) or gdb.current_progspace().filename or "?"
     if told.startswith("No symbol"):
-        return f"[{address:#x}] in {module}"
-    return f"{told.split(' in section')[0].replace(' + ', '+')} in {module}"
+        return [f"[{address:#x}] in {module}"]
+    return [f"{told.split(' in section')[0].replace(' + ', '+')} in {module}"]
 
 
 def now(inferior: Any) -> int | None:
@@ -63,7 +80,7 @@ class Track:
             head += f", {(clock - self.when) % WRAPS} ms ago"
         elif until and until.is_plausible and (until.when - self.when) % WRAPS < WRAPS // 2:
             head += f", {(until.when - self.when) % WRAPS} ms before that"
-        return [head + (":" if self.frames else " (no stack)"), *(f"  {frame(address)}" for address in self.frames)]
+        return [head + (":" if self.frames else " (no stack)"), *(f"  {line}" for address in self.frames for line in frame(address))]
 
 
 def tracks(library: Library, allocated: Any, freed: Any) -> list[str]:
