@@ -108,16 +108,17 @@ static bool is_of_another(const struct stat *made)
 }
 
 /* A named pipe without a reader is refused, without a wait. -1 with errno. */
-static int open_path(struct stat *made)
+static int open_path(void)
 {
 	int flags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
+	struct stat made;
 	int low;
 
 	low = (int)syscall(SYS_openat, AT_FDCWD, sink.path,
 			   flags | (may_be_link() ? 0 : O_NOFOLLOW), 0600);
 	if (low < 0)
 		return -1;
-	if (fstat(low, made) == 0 && is_of_another(made)) {
+	if (fstat(low, &made) == 0 && is_of_another(&made)) {
 		syscall(SYS_close, low);
 		errno = EPERM;
 		return -1;
@@ -147,12 +148,10 @@ static void refuse_file(const char *what)
 /* One thread opens it; reports of others go to standard error meanwhile. */
 static void open_report_file(void)
 {
-	struct stat made;
-
 	if (os_exchange(&sink.opening, 1))
 		return;
 	make_path();
-	if (!os_descriptor_keep(&sink.file, open_path(&made)))
+	if (!os_descriptor_keep(&sink.file, open_path()))
 		refuse_file("opened");
 	os_store_release(&sink.opening, 0);
 }

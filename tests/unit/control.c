@@ -148,8 +148,8 @@ static void ask_without_number(void)
 		_exit(NOT_ALLOWED);
 	s = make_used();
 	ask(s, connect_to_self(), "validate\n", answer, sizeof(answer));
-	CHECK(!strcmp(answer,
-		      "error who asks has no number in its user namespace: ask from there\n"));
+	CHECK(!strcmp(answer, "error it belongs to another user, or you have no number in its user "
+			      "namespace: ask from there\n"));
 }
 
 static void users_without_number_get_none(void **state)

@@ -133,7 +133,8 @@ static bool take_asker(void)
 	    may_ask(who.uid))
 		return true;
 	answer_line(who.uid == nobodys_number()
-			    ? "error who asks has no number in its user namespace: ask from there\n"
+			    ? "error it belongs to another user, or you have no number in its user "
+			      "namespace: ask from there\n"
 			    : "error it belongs to another user\n");
 	return false;
 }
