@@ -108,20 +108,25 @@ static void set_bits(struct slab_cache *cache, struct group *group, const char *
 	group->bits = 0;
 }
 
+#define MAY_NOT_EMPTY UINT64_MAX
+
 /*
- * Subtract n, and become the holder of a slab that was full (B4). False: nothing was done, because
- * a listed slab would become empty (B6).
+ * Subtract n, and become the holder of a slab that was full (B4). A listed slab that becomes empty
+ * gets this flag, or (MAY_NOT_EMPTY) nothing is done, and the result is false (B6).
  */
 static inline bool subtract(struct slab_cache *cache, struct slab *slab, unsigned int n,
-			    bool may_empty, uint64_t *changed, bool *holder)
+			    uint64_t flag, uint64_t *changed, bool *holder)
 {
 	uint64_t state = os_load_acquire(&slab->state);
 
 	do {
 		/* Only an object with two owners can bring it below zero. */
 		*changed = state - (n < slab_inuse(state) ? n : slab_inuse(state));
-		if (!may_empty && state & SLAB_LISTED && !slab_inuse(*changed))
-			return false;
+		if (state & SLAB_LISTED && !slab_inuse(*changed)) {
+			if (flag == MAY_NOT_EMPTY)
+				return false;
+			*changed |= flag;
+		}
 		*holder = !(state & (SLAB_LISTED | SLAB_HELD)) && slab_free(cache, *changed);
 		if (*holder)
 			*changed |= SLAB_HELD;
@@ -158,14 +163,21 @@ static bool list_given(struct slab_cache *cache, struct slab_node *node, struct 
 static inline bool subtract_last(struct slab_cache *cache, struct slab_node *node,
 				 struct slab *slab, unsigned int n)
 {
+	bool surplus = node->nr_partial - 1 >= cache->min_partial, holder,
+	     /* Only an object with two owners can empty it twice. */
+		twice = os_load_relaxed(&slab->state) & SLAB_UNUSED;
 	uint64_t changed;
-	bool holder;
 
-	subtract(cache, slab, n, true, &changed, &holder);
+	subtract(cache, slab, n, surplus ? 0 : SLAB_UNUSED, &changed, &holder);
 	if (holder)
 		return list_given(cache, node, slab);
-	return !(changed & SLAB_LISTED) || slab_inuse(changed) ||
-	       partial_emptied(cache, node, slab);
+	if (!(changed & SLAB_LISTED) || slab_inuse(changed) || twice)
+		return true;
+	if (surplus)
+		partial_remove(node, slab);
+	else
+		partial_unused(node, slab);
+	return !surplus;
 }
 
 /*
@@ -220,7 +232,7 @@ static void close_group(struct slab_cache *cache, struct group *group, struct wa
 	set_bits(cache, group, call);
 	if (!group->n)
 		return;
-	if (!subtract(cache, group->slab, group->n, false, &changed, &holder))
+	if (!subtract(cache, group->slab, group->n, MAY_NOT_EMPTY, &changed, &holder))
 		add_waiting(cache, waiting, group->slab, group->n);
 	else if (holder)
 		add_waiting(cache, waiting, group->slab, 0);
@@ -410,7 +422,7 @@ void slab_give(struct slab_cache *cache, void *const *objects, unsigned int n, c
 	slab = set_bit_of(cache, objects[0], call);
 	if (!slab)
 		return;
-	if (!subtract(cache, slab, 1, false, &changed, &holder))
+	if (!subtract(cache, slab, 1, MAY_NOT_EMPTY, &changed, &holder))
 		settle_one(cache, slab, 1);
 	else if (holder)
 		settle_one(cache, slab, 0);
@@ -435,13 +447,14 @@ static void list_or_defer(struct slab_cache *cache, struct slab *slab)
 static __attribute__((noinline)) void give_last_nolock(struct slab_cache *cache, struct slab *slab)
 {
 	struct slab_node *node = partial_node_of(cache, slab);
-	bool locked = os_trylock(&node->lock), holder;
+	bool locked = os_trylock(&node->lock), holder,
+	     twice = os_load_relaxed(&slab->state) & SLAB_UNUSED;
 	uint64_t changed;
 
-	subtract(cache, slab, 1, true, &changed, &holder);
-	if (!holder && changed & SLAB_LISTED && !slab_inuse(changed)) {
+	subtract(cache, slab, 1, locked ? SLAB_UNUSED : 0, &changed, &holder);
+	if (!holder && changed & SLAB_LISTED && !slab_inuse(changed) && !twice) {
 		if (locked)
-			partial_keep(node, slab);
+			partial_unused(node, slab);
 		else
 			partial_stray(cache, node, slab);
 	}
@@ -459,7 +472,7 @@ void slab_give_nolock(struct slab_cache *cache, void *object, const char *call)
 
 	if (!slab)
 		return;
-	if (!subtract(cache, slab, 1, false, &changed, &holder))
+	if (!subtract(cache, slab, 1, MAY_NOT_EMPTY, &changed, &holder))
 		give_last_nolock(cache, slab);
 	else if (holder)
 		list_or_defer(cache, slab);

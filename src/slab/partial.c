@@ -61,19 +61,21 @@ static uint32_t last_used(const struct slab_node *node)
 	return node->unused == SLAB_NONE ? node->last : node->base[node->unused].prev;
 }
 
-void partial_keep(struct slab_node *node, struct slab *slab)
+void partial_unused(struct slab_node *node, struct slab *slab)
 {
-	/* Only an object with two owners can empty it twice. */
-	if (os_load_relaxed(&slab->state) & SLAB_UNUSED)
-		return;
 	if (slab->next != node->unused) {
 		unlink_slab(node, slab);
 		link_slab(node, last_used(node), slab, node->unused);
 	}
 	node->unused = partial_link(node, slab);
 	os_store_relaxed(&node->nr_unused, node->nr_unused + 1);
-	os_fetch_or(&slab->state, SLAB_UNUSED);
 	slab_mark(slab->cache, MARK_EMPTY);
+}
+
+static void keep_listed(struct slab_node *node, struct slab *slab)
+{
+	os_fetch_or(&slab->state, SLAB_UNUSED);
+	partial_unused(node, slab);
 }
 
 /* One of the empty slabs is no longer one of them; its links are as before. Returns its flag. */
@@ -89,17 +91,15 @@ static uint64_t end_unused(struct slab_node *node, struct slab *slab)
 	return flag;
 }
 
-void partial_used(struct slab_node *node, struct slab *slab)
+uint64_t partial_used(struct slab_node *node, struct slab *slab)
 {
 	uint64_t flag = end_unused(node, slab);
 
-	if (!flag)
-		return;
-	if (slab->next != node->unused) {
+	if (flag && slab->next != node->unused) {
 		unlink_slab(node, slab);
 		link_slab(node, last_used(node), slab, node->unused);
 	}
-	os_fetch_and(&slab->state, ~flag);
+	return flag;
 }
 
 /* A thread may have freed the last object while the slab was held. */
@@ -108,7 +108,7 @@ static void list_between(struct slab_node *node, uint32_t prev, struct slab *sla
 	link_slab(node, prev, slab, next);
 	os_store_relaxed(&node->nr_partial, node->nr_partial + 1);
 	if (!slab_inuse(os_fetch_add(&slab->state, SLAB_LISTED - SLAB_HELD)))
-		partial_keep(node, slab);
+		keep_listed(node, slab);
 }
 
 static void unlisted(struct slab_node *node, struct slab *slab)
@@ -147,7 +147,7 @@ bool partial_emptied(const struct slab_cache *cache, struct slab_node *node, str
 		partial_remove(node, slab);
 		return false;
 	}
-	partial_keep(node, slab);
+	keep_listed(node, slab);
 	return true;
 }
 
@@ -241,7 +241,7 @@ static bool is_stray(const struct slab_cache *cache, const struct slab *slab)
 static void settle_stray(const struct slab_cache *cache, struct slab_node *node, struct slab *slab)
 {
 	if (is_stray(cache, slab))
-		partial_keep(node, slab);
+		keep_listed(node, slab);
 }
 
 struct slab *partial_detach_unused(struct slab_cache *cache, struct slab_node *node)

@@ -204,12 +204,12 @@ static __attribute__((noinline)) void unlist_full(struct slab_cache *cache, stru
 static inline void count_listed(struct slab_cache *cache, struct slab_node *node, struct slab *slab,
 				unsigned int n)
 {
-	uint64_t state = os_fetch_add(&slab->state, n) + n;
+	uint64_t change = n;
 
-	if (!slab_free(cache, state))
+	if (__builtin_expect((os_load_relaxed(&slab->state) & SLAB_UNUSED) != 0, 0))
+		change -= partial_used(node, slab);
+	if (!slab_free(cache, os_fetch_add(&slab->state, change) + change))
 		unlist_full(cache, node, slab);
-	else if (__builtin_expect((state & SLAB_UNUSED) != 0, 0))
-		partial_used(node, slab);
 }
 
 /* With the node's lock held: one constructed object of a slab that stays listed if it has more. */

@@ -247,7 +247,9 @@ static void *alloc_from(struct kernel_cache *c, unsigned int nr)
 		if (head_of(changed) == NONE) {
 			partial_remove(node, slab);
 		} else {
-			partial_used(node, slab);
+			changed = partial_used(node, slab);
+			if (changed)
+				os_fetch_and(&slab->state, ~changed);
 			slab = NULL;
 		}
 	}
