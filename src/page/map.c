@@ -194,7 +194,7 @@ bool map_free_cleared(void *address, size_t clear)
 {
 	uintptr_t first = number_of(address), entry = read_entry(first);
 	size_t size = map_size_of(entry);
-	struct mapping goes;
+	struct mapping block = {address, size};
 
 	if ((uintptr_t)address % OS_HUGE || !(entry & MAP_HEAD) ||
 	    !os_cmpxchg(entry_at(first), &entry, 0))
@@ -203,9 +203,8 @@ bool map_free_cleared(void *address, size_t clear)
 	tools_freed(address, size);
 	tools_open(address, size);
 	explicit_bzero(address, clear);
-	goes = map_keep((struct mapping){address, size}, map_node_of(entry));
-	if (goes.size)
-		map_unmap(goes);
+	if (!map_keep(block, map_node_of(entry)))
+		map_unmap(block);
 	show_mapped();
 	return true;
 }

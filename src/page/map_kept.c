@@ -92,7 +92,7 @@ static unsigned int find_oldest(const uint64_t *cells, uint32_t now, uint64_t *b
 }
 
 /* Where the block may go: a free cell, or the oldest one if there is none or too much would wait;
- * NONE if that is not enough. `before`: what is there now. */
+ * NONE if that is not enough. `before`: what is there now, and must go before. */
 static unsigned int find_place(const uint64_t *cells, struct mapping block, uint32_t now,
 			       uint64_t *before)
 {
@@ -110,24 +110,6 @@ static unsigned int find_place(const uint64_t *cells, struct mapping block, uint
 		return place;
 	place = find_oldest(cells, now, before);
 	return *before && bytes - block_in(*before).size <= most ? place : NONE;
-}
-
-struct mapping map_keep(struct mapping block, unsigned int node)
-{
-	uint32_t now;
-	uint64_t before;
-	unsigned int i;
-
-	if (!may_stay(block))
-		return block;
-	now = os_now_ms();
-	decay_see_time(now);
-	do {
-		i = find_place(waiting.cells[node], block, now, &before);
-		if (i == NONE)
-			return block;
-	} while (!os_cmpxchg(&waiting.cells[node][i], &before, kept_cell(block, now)));
-	return block_in(before);
 }
 
 /* A block that was taken out of its cell. Returns its bytes. */
@@ -151,12 +133,36 @@ static size_t unmap_kept(uint64_t *cell, uint64_t now)
 	return bytes;
 }
 
+bool map_keep(struct mapping block, unsigned int node)
+{
+	uint64_t *cells = waiting.cells[node], before;
+	uint32_t now;
+	unsigned int i;
+
+	if (!may_stay(block))
+		return false;
+	now = os_now_ms();
+	decay_see_time(now);
+	while ((i = find_place(cells, block, now, &before)) != NONE) {
+		if (before)
+			unmap_kept(&cells[i], before);
+		else if (os_cmpxchg(&cells[i], &before, kept_cell(block, now)))
+			return true;
+	}
+	return false;
+}
+
 void map_drop_kept(size_t size, size_t align, unsigned int node)
 {
-	char *kept = size <= MAP_KEPT_MOST ? map_take_kept(size, align, node) : NULL;
+	char *kept;
 
+	if (size > MAP_KEPT_MOST)
+		return;
+	page_begin_return();
+	kept = map_take_kept(size, align, node);
 	if (kept)
 		unmap_taken((struct mapping){kept, size});
+	page_end_return();
 }
 
 bool map_decay(unsigned int node, uint32_t now)

@@ -30,9 +30,9 @@
 char *map_take_kept(size_t size, size_t align, unsigned int node);
 /* Unmap such a block, if there is one, because a new mapping takes its place. */
 void map_drop_kept(size_t size, size_t align, unsigned int node);
-/* Keep a block that is no longer in use. Returns what is to be unmapped in its place: an older
- * block, the block itself, or {NULL, 0}. */
-struct mapping map_keep(struct mapping block, unsigned int node);
+/* Keep a block that is no longer in use; an older one may be unmapped for it. False: the block must
+ * be unmapped itself. */
+bool map_keep(struct mapping block, unsigned int node);
 /* In map.c. */
 void map_unmap(struct mapping block);
 
