@@ -37,6 +37,7 @@
 #include "percpu/rows.h"
 #include "rcu/any.h"
 #include "rcu/rcu_free.h"
+#include "slab/marks.h"
 
 struct caches caches = {
 	.lock = OS_LOCK_INIT(OS_RANK_CACHES),
@@ -145,6 +146,7 @@ static void after_fork_in_child(void)
 	rcu_any_in_child();
 	list_after_fork();
 	page_forget_returning();
+	slab_marked_after_fork();
 	past_forget();
 	for (struct kmem_cache *s = caches.first; s; s = s->next) {
 		/* A vanished thread may have been creating it. Only changes are written: a cache

@@ -55,10 +55,14 @@ bool reclaim_own_limit_refuses(const struct kmem_cache *s)
 	       slab_held_bytes(&s->sheaf.slab) + (OS_PAGE << s->sheaf.slab.min.order) > limit;
 }
 
-/* Each number grows with what may have become free: bits that were set, and grace periods. */
-static uint64_t happened(void)
+/* Did something become free since *seen? Each number in the sum grows: that of bits that were set,
+ * and of grace periods. */
+static bool has_happened(const uint64_t *seen, uint64_t *now)
 {
-	return os_load_acquire(&slab_marked.n) + grace_all_done();
+	uint64_t marked = os_load_acquire(&slab_marked.n);
+
+	*now = marked + grace_all_done();
+	return slab_is_marking(marked) || *now != os_load_acquire(seen);
 }
 
 static bool reclaim_marked_cache(struct kmem_cache *s)
@@ -85,8 +89,7 @@ static bool visit_caches(uint64_t *seen, bool (*wanted)(const struct kmem_cache 
 	bool any = false;
 
 	grace_for_each(grace_poll);
-	now = happened();
-	if (now != os_load_acquire(seen)) {
+	if (has_happened(seen, &now)) {
 		for (struct kmem_cache *s = list_next_if(NULL, wanted); s;
 		     s = list_next_if(s, wanted))
 			any |= each(s);

@@ -22,7 +22,9 @@
  *      the sheaf into a slot meanwhile. The spare of a prefilled sheaf's return is marked again
  *      afterwards, because that thread is not waited for (percpu/prefill.c).
  *  F3. The other bits are set after the place has something; MARK_EMPTY under the node's lock.
- *  F4. `slab_marked` counts each bit that was set, after it is.
+ *  F4. `slab_marked` counts each bit that is set, before and after: if both counts are equal, and
+ *      as they were, no bit was set in between. One count is not enough: beside a thread that has
+ *      set a bit and not yet counted it, others find the bit set, free, and end.
  *
  * Callers: src/slab/, src/percpu/, src/rcu/, src/cache/.
  */
@@ -37,13 +39,16 @@
 #define MARK_SHEAVES  4u
 #define MARK_RETIRED  8u
 
-/* Bits set so far, in all caches: in a line of its own. */
+/* Bits in all caches: how many threads began to set, and how many they set. In a line of its own.
+ */
 extern struct slab_marked {
-	uint64_t n;
+	uint64_t begun, n;
 } __attribute__((aligned(64))) slab_marked;
 
 /* In shrink.c. */
 void slab_mark_missing(struct slab_cache *cache, unsigned int bit) __attribute__((cold));
+/* In a forked child, by its only thread: those that vanished threads began count. */
+void slab_marked_after_fork(void);
 
 static inline void slab_mark(struct slab_cache *cache, unsigned int bit)
 {
@@ -58,6 +63,12 @@ static inline void slab_clear(struct slab_cache *cache, unsigned int bit)
 {
 	os_fetch_and(&cache->marks, (uint16_t)~bit);
 	os_order_rmw();
+}
+
+/* Is a thread about to set a bit, or to count it? For a caller that has read slab_marked.n. */
+static inline bool slab_is_marking(uint64_t n)
+{
+	return os_load_relaxed(&slab_marked.begun) != n;
 }
 
 static inline unsigned int slab_marks(const struct slab_cache *cache)

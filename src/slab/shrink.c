@@ -14,8 +14,15 @@ struct slab_marked slab_marked;
 
 void slab_mark_missing(struct slab_cache *cache, unsigned int bit)
 {
-	if (!(os_fetch_or(&cache->marks, (uint16_t)bit) & bit))
-		os_fetch_add(&slab_marked.n, 1);
+	os_fetch_add(&slab_marked.begun, 1);
+	os_order_rmw();
+	os_fetch_or(&cache->marks, (uint16_t)bit);
+	os_fetch_add(&slab_marked.n, 1);
+}
+
+void slab_marked_after_fork(void)
+{
+	slab_marked.n = ++slab_marked.begun;
 }
 
 /* Returns the number of slabs that went, SLAB_STEP at most. With the node's lock held, which is
@@ -49,11 +56,12 @@ unsigned int slab_shrink(struct slab_cache *cache)
 
 		if (!node)
 			continue;
-		partial_find_strays(cache, node);
+		/* A stray that one more has joined meanwhile was not freed. */
 		do {
+			partial_find_strays(cache, node);
 			os_lock(&node->lock);
 			n = free_unused(cache, node);
-		} while (n == SLAB_STEP);
+		} while (n == SLAB_STEP || os_load_relaxed(&node->stray) != SLAB_NONE);
 	}
 	return slab_count(cache);
 }

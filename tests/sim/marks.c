@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Schedules in which a thread pauses between two steps of a mark, or of a return of memory, while
+ * others free and allocate: nothing that is free is missed (src/slab/marks.h, src/slab/partial.h,
+ * src/page/limit.h).
+ */
+#include <sheaf/kmalloc.h>
+#include <sheaf/limit.h>
+#include <stdio.h>
+
+#include "cache/cache.h"
+#include "os/lock.h"
+#include "page/limit.h"
+#include "page/map_kept.h"
+#include "sim/sim.h"
+#include "slab/marks.h"
+#include "slab/partial.h"
+
+enum {
+	PAUSES, /* when `reached` says so, until no other fibre can continue */
+	FREES,
+	LOOKS,
+	FIBRES
+};
+
+static bool (*reached)(void);
+static bool paused, looks, asks;
+
+static bool has_reached(void)
+{
+	bool yes;
+
+	/* This may make steps, too. */
+	if (!reached || paused || asks)
+		return false;
+	asks = true;
+	yes = reached();
+	asks = false;
+	return yes;
+}
+
+/* PAUSES runs until it pauses, then FREES to its end, then LOOKS, which may wait for PAUSES. */
+static unsigned int decide(unsigned int fibre)
+{
+	static unsigned int next;
+
+	if (fibre != SIM_NOBODY) {
+		if (fibre == PAUSES && has_reached()) {
+			paused = true;
+			return next = FREES;
+		}
+		return fibre;
+	}
+	if (!paused)
+		return next = PAUSES;
+	if (next == FREES) {
+		looks = true;
+		return next = LOOKS;
+	}
+	return next = next == LOOKS ? PAUSES : LOOKS;
+}
+
+static struct kmem_cache *s, *fails;
+static void *objects[24];
+static struct slab_node *node;
+
+enum {
+	OBJECTS = sizeof(objects) / sizeof(objects[0])
+};
+
+/* --- a bit is set, and not yet counted --- */
+
+static bool has_set_bit(void)
+{
+	return s->sheaf.slab.marks & MARK_SHEAVES;
+}
+
+static void use_at_limit(unsigned int fibre, void *unused)
+{
+	(void)unused;
+	sim_go_to(fibre);
+	if (fibre == PAUSES)
+		kmem_cache_free(s, objects[0]);
+	for (unsigned int i = 1; fibre == FREES && i < OBJECTS; i++)
+		kmem_cache_free(s, objects[i]);
+	if (fibre == LOOKS && !kmem_cache_alloc(fails, GFP_KERNEL))
+		sim_fail("NULL, although all objects of two slabs were free");
+}
+
+static void reach_limit(unsigned int fibre, void *unused)
+{
+	(void)fibre, (void)unused;
+	s = kmem_cache_create("freed", 512, NULL, SLAB_NO_MERGE);
+	fails = kmem_cache_create("fails", OS_PAGE, NULL, SLAB_NO_MERGE | SLAB_NO_SHEAVES);
+	for (unsigned int i = 0; i < OBJECTS; i++)
+		objects[i] = kmem_cache_alloc(s, GFP_KERNEL);
+	kmem_cache_shrink(s);
+	sheaf_set_limits(0, page_limit.held << OS_PAGE_SHIFT);
+	while (kmem_cache_alloc(fails, GFP_KERNEL))
+		;
+	if (s->sheaf.slab.marks)
+		sim_fail("marks %#x after a failure", s->sheaf.slab.marks);
+}
+
+static int uncounted(void *config)
+{
+	sim_start(config);
+	sim_run(1, reach_limit, NULL);
+	reached = has_set_bit;
+	sim_run(FIBRES, use_at_limit, NULL);
+	return !looks;
+}
+
+/* --- one stray is remembered, and another one joins it while the node is searched --- */
+
+static bool has_lock(void)
+{
+	return os_lock_held(&node->lock);
+}
+
+static void shrink_or_free(unsigned int fibre, void *unused)
+{
+	(void)unused;
+	sim_go_to(fibre);
+	if (fibre == FREES)
+		kmem_cache_free_nolock(s, objects[1]);
+	if (fibre != PAUSES)
+		return;
+	kmem_cache_shrink(s);
+	if (node->nr_slabs)
+		sim_fail("%u slabs are left, and no object is in use", node->nr_slabs);
+}
+
+static void leave_stray(unsigned int fibre, void *unused)
+{
+	(void)fibre, (void)unused;
+	s = kmem_cache_create("strays", 2048, NULL, SLAB_NO_MERGE | SLAB_NO_SHEAVES);
+	for (unsigned int i = 0; i < 4; i++)
+		objects[i] = kmem_cache_alloc(s, GFP_KERNEL);
+	kmem_cache_free(s, objects[0]);
+	kmem_cache_free(s, objects[3]);
+	objects[0] = objects[2];
+	node = s->sheaf.slab.nodes[0];
+	os_lock(&node->lock);
+	kmem_cache_free_nolock(s, objects[0]);
+	os_unlock(&node->lock);
+	if (node->nr_slabs != 2 || node->stray >= PARTIAL_STRAYS)
+		sim_fail("no stray");
+}
+
+static int joined(void *config)
+{
+	sim_start(config);
+	sim_run(1, leave_stray, NULL);
+	reached = has_lock;
+	sim_run(FIBRES, shrink_or_free, NULL);
+	return !looks;
+}
+
+/* --- a block that waited goes, because a smaller one takes its cell --- */
+
+enum {
+	BLOCKS = 32,
+	SMALL = 5 << 19,
+	LARGE = 4 * SMALL
+};
+
+static void *blocks[BLOCKS + 1];
+
+static bool lacks_large(void)
+{
+	return map_kept_bytes() < LARGE + (BLOCKS - 1) * SMALL;
+}
+
+static void fill_cells(unsigned int fibre, void *unused)
+{
+	(void)fibre, (void)unused;
+	for (unsigned int i = 0; i <= BLOCKS; i++)
+		blocks[i] = kvmalloc(i ? SMALL : LARGE, GFP_KERNEL);
+	for (unsigned int i = 0; i < BLOCKS; i++)
+		kvfree(blocks[i]);
+	sheaf_set_limits(0, page_limit.held << OS_PAGE_SHIFT);
+	if (lacks_large())
+		sim_fail("the blocks do not wait");
+}
+
+static void replace_block(unsigned int fibre, void *unused)
+{
+	(void)unused;
+	sim_go_to(fibre);
+	if (fibre == PAUSES)
+		kvfree(blocks[BLOCKS]);
+	if (fibre == LOOKS && !kvmalloc(LARGE + (BLOCKS - 1) * SMALL, GFP_KERNEL))
+		sim_fail("NULL, although blocks of this many bytes were free");
+}
+
+static int replaced(void *config)
+{
+	sim_start(config);
+	sim_run(1, fill_cells, NULL);
+	reached = lacks_large;
+	sim_run(FIBRES, replace_block, NULL);
+	return !looks;
+}
+
+/* --- */
+
+int main(void)
+{
+	struct sim_config config = {.seed = 1,
+				    .cpus = FIBRES,
+				    .nodes = 1,
+				    .backend = OS_BACKEND_RSEQ,
+				    .options = "slab_max_order=0",
+				    .silent = true,
+				    .decide = decide,
+				    .max_steps = 1000000};
+	uint64_t hash;
+	int failed = 0;
+
+	failed += sim_in_child(uncounted, &config, &hash) != 0;
+	failed += sim_in_child(joined, &config, &hash) != 0;
+	failed += sim_in_child(replaced, &config, &hash) != 0;
+	return failed != 0;
+}
