@@ -17,7 +17,7 @@
 #include "page/show.h"
 
 #define LARGEST_SHIFT  44
-#define SMALLEST_SHIFT 23
+#define SMALLEST_SHIFT OS_HUGE_SHIFT /* one chunk */
 #define ADDRESS_SHIFT  46 /* all ranges together: half of what x86-64 has, a quarter of AArch64 */
 
 struct pages pages;

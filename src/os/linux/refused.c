@@ -103,6 +103,11 @@ void os_refusal(char *text, size_t size)
 			 "the process has as many mappings as the system allows, %zu. Raise "
 			 "vm.max_map_count (sysctl), or make fewer",
 			 most);
+	else if (!writable)
+		snprintf(text, size,
+			 "the process has no free range of %zu KiB of addresses left. Reserve or "
+			 "map less",
+			 os_load_relaxed(&refused.size) / 1024);
 	else
 		snprintf(text, size,
 			 "the system has no memory for it. Free some, or look at "
