@@ -83,6 +83,11 @@ size_t os_memory(void)
 	return SIZE_MAX;
 }
 
+bool os_memory_look(void)
+{
+	return false;
+}
+
 bool os_commit(void *address, size_t size)
 {
 	if (refused())

@@ -15,6 +15,7 @@
 #include "os/thread.h"
 #include "os/wait.h"
 #include "page/page.h"
+#include "percpu/budget.h"
 #include "percpu/flow.h"
 #include "percpu/idle.h"
 
@@ -67,6 +68,10 @@ struct visit {
 /* Pressure counts as over so long after the last report: the system repeats it while it lasts. */
 #define PRESSED_MS (OS_PRESSURE_WINDOW_US / 1000 + 500)
 
+/* Between looks at the memory that there is, of some 30 µs each. Half: twice the cost; double: the
+ * process holds too much for two seconds after its group was given less. */
+#define MEMORY_MS 1000
+
 static struct {
 	uint32_t running; /* a thread does a round */
 	uint32_t started; /* the thread, or it was refused */
@@ -78,6 +83,7 @@ static struct {
 	struct idle_rows rows;			     /* of PASS_ROWS */
 	uint32_t asked, refused;		     /* the system reports pressure, or never did */
 	uint32_t pressed_at;			     /* in ms */
+	uint32_t looked_at;			     /* at the memory that there is, in ms */
 	struct visit visits[MOST_WORK / VISIT_WORK]; /* of the round */
 } house;
 
@@ -236,11 +242,25 @@ static void do_passes(uint32_t now)
 	os_unlock(&caches.lock);
 }
 
+/* Its control group may grant the process less than before, or more. */
+static void see_memory(uint32_t now)
+{
+	if (now - house.looked_at < MEMORY_MS)
+		return;
+	house.looked_at = now;
+	if (!os_memory_look())
+		return;
+	sheaf_budget_init();
+	quarantine_fit();
+}
+
 /* Returns true if there may soon be more to do. */
 static bool do_round(uint32_t now)
 {
-	bool more = page_decay(house.node++ % os.nr_nodes) | house.rows.later;
+	bool more;
 
+	see_memory(now);
+	more = page_decay(house.node++ % os.nr_nodes) | house.rows.later;
 	do_passes(now);
 	for (unsigned int i = 0; i < NR_PASSES; i++)
 		more |= house.passes[i].goes_on;

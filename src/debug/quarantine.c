@@ -58,7 +58,7 @@ static struct {
 
 static size_t wanted_rest(void)
 {
-	size_t memory = os_memory(), wanted = os_options.quarantine * MIB;
+	size_t memory = os_load_relaxed(&os.memory), wanted = os_options.quarantine * MIB;
 
 	if (!wanted) {
 		wanted = memory / USUAL_PART;
@@ -96,6 +96,16 @@ void quarantine_begin(void)
 		quarantine.rings[node].places = (void **)(void *)(base + node * room);
 	quarantine.bytes = bytes;
 	os_store_release(&quarantine.places, places);
+}
+
+void quarantine_fit(void)
+{
+	size_t most = quarantine.places * BYTES_PER_PLACE, bytes;
+
+	if (!os_load_acquire(&quarantine.places) || os_options.quarantine)
+		return;
+	bytes = wanted_rest() / os.nr_nodes;
+	os_store_relaxed(&quarantine.bytes, bytes < most ? bytes : most);
 }
 
 static void **place_at(const struct ring *ring, uint64_t n)
@@ -150,7 +160,7 @@ static void *oldest_of(struct ring *ring)
 
 static bool reserve_rest(struct ring *ring, size_t bytes, bool nolock)
 {
-	while (os_fetch_add(&ring->bytes, bytes) + bytes > quarantine.bytes) {
+	while (os_fetch_add(&ring->bytes, bytes) + bytes > os_load_relaxed(&quarantine.bytes)) {
 		void *oldest;
 
 		os_fetch_sub(&ring->bytes, bytes);
@@ -169,7 +179,8 @@ static bool begin_rest(struct slab_cache *cache, void *object, bool nolock)
 	struct ring *ring = &quarantine.rings[os_node()];
 	void *before;
 
-	if (!os_load_acquire(&quarantine.places) || cache->size > quarantine.bytes ||
+	if (!os_load_acquire(&quarantine.places) ||
+	    cache->size > os_load_relaxed(&quarantine.bytes) ||
 	    !reserve_rest(ring, cache->size, nolock))
 		return false;
 	os_fetch_add(&debug_of(cache)->resting, 1);

@@ -146,6 +146,8 @@ bool debug_end_leak(struct slab_cache *cache, void *object);
 
 /* Set up the quarantine, for the first cache that uses it. Reports are deferred. */
 void quarantine_begin(void);
+/* os.memory has changed: adjust how much may rest, unless an option says so. */
+void quarantine_fit(void);
 /* Put a free object of a debug cache into its slab, with Q after a rest. With `nolock`, as
  * slab_give_nolock(). */
 void debug_give(struct slab_cache *cache, void *object, bool nolock, const char *call);

@@ -12,7 +12,7 @@
  *
  * Invariants
  *  M1. `os` is written by os_init(), before any other thread can see a cache; later, only `watched`
- *      changes.
+ *      and `memory` change.
  *  M2. Every row that a section can compute, and every number that os_cpu() returns, is below
  *      os.nr_cpus. If the system has, or may have, CPU numbers beyond, no section runs: rows are
  *      then CPU numbers modulo os.nr_cpus.
@@ -77,7 +77,7 @@ struct os_machine {
 	uint32_t nr_allowed;   /* CPUs on which it was allowed to run then; at most the quota */
 	uint32_t node_allowed; /* CPUs of the node that has most of them */
 	size_t page_size;      /* the system's page size: see os/memory.h */
-	size_t memory;	       /* os_memory() when the program began */
+	size_t memory;	       /* os_memory(), a second ago at most while the library is used */
 	uint16_t node_of_row[OS_MAX_ROWS];
 	/* CPUs behind one last-level cache have the same number. */
 	uint16_t llc_of_cpu[OS_MAX_ROWS];

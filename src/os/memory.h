@@ -53,6 +53,8 @@ size_t os_address_limit(void);
 /* Bytes of memory of the machine, or what the control group of this process may use of it; SIZE_MAX
  * where that is unknown. */
 size_t os_memory(void);
+/* Read it into os.memory again. Returns true if it has changed. Some system calls. */
+bool os_memory_look(void);
 /* Make reserved addresses usable; they read as zero. Returns false if the system has no memory. */
 bool os_commit(void *address, size_t size);
 /* Make whole system pages as they were when they were reserved; their memory returns, locked or

@@ -18,9 +18,22 @@
  * in all. */
 #define TINY_PART 64
 
+/* Of memory, so much on the curve, and so much in parts of chunks: see LATELY_PART. And what may
+ * always stay, which is less than PAGE_KEEP_PARTS below 512 MiB. */
+#define MOST_PART   8
+#define PARTS_PART  8
+#define ALWAYS_PART 32
+
 static size_t larger(size_t one, size_t other)
 {
 	return one > other ? one : other;
+}
+
+/* A part of memory, in pages, for each node: of the machine's, or of what the control group grants
+ * now. */
+static size_t of_memory(unsigned int part)
+{
+	return (os_load_relaxed(&os.memory) >> OS_PAGE_SHIFT) / part / os.nr_cpu_nodes;
 }
 
 /* Dirty pages that may always stay: this number of bytes, or more if page_keep says so. */
@@ -30,22 +43,24 @@ static size_t keep_pages(size_t bytes)
 		return 0;
 	if (os_options.tiny || (!os_options.decay && !os_options.decay_never))
 		bytes /= TINY_PART;
-	return larger(bytes, (size_t)os_options.page_keep << 20) >> OS_PAGE_SHIFT;
+	return larger(smaller(bytes >> OS_PAGE_SHIFT, of_memory(ALWAYS_PART)),
+		      (size_t)os_options.page_keep << 20 >> OS_PAGE_SHIFT);
 }
 
 size_t keep_most(void)
 {
 	if (os_options.tiny)
 		return 0;
-	return ((size_t)os_options.decay_most << 20 >> OS_PAGE_SHIFT) / os.nr_cpu_nodes;
+	return smaller(((size_t)os_options.decay_most << 20 >> OS_PAGE_SHIFT) / os.nr_cpu_nodes,
+		       of_memory(MOST_PART));
 }
 
 /* The most that may stay because it was freed a moment ago. */
 static size_t keep_most_lately(void)
 {
-	size_t memory = smaller(os.memory >> OS_PAGE_SHIFT, os_load_relaxed(&page_limit.hard));
+	size_t hard = os_load_relaxed(&page_limit.hard) / LATELY_PART / os.nr_cpu_nodes;
 
-	return smaller(keep_most() * LATELY_MOST, memory / LATELY_PART / os.nr_cpu_nodes);
+	return smaller(keep_most() * LATELY_MOST, smaller(of_memory(LATELY_PART), hard));
 }
 
 size_t keep_for_return(struct range *range, uint32_t now, size_t freed)
@@ -64,7 +79,9 @@ size_t keep_for_return(struct range *range, uint32_t now, size_t freed)
 
 size_t keep_parts(const struct range *range, size_t always)
 {
-	return page_is_above_soft() ? 0 : larger(keep_pages(always), range->used / 4);
+	if (page_is_above_soft())
+		return 0;
+	return larger(keep_pages(always), smaller(range->used / 4, of_memory(PARTS_PART)));
 }
 
 size_t keep_whole(const struct range *range, size_t kept, size_t parts)

@@ -35,7 +35,7 @@ void sheaf_budget_init(void)
 {
 	size_t wanted = (size_t)os_options.sheaf_budget << 20;
 
-	sheaf_budget_set_limit(wanted ? wanted : os.memory / BUDGET_PART);
+	sheaf_budget_set_limit(wanted ? wanted : os_load_relaxed(&os.memory) / BUDGET_PART);
 }
 
 void sheaf_budget_add(intptr_t bytes)

@@ -53,7 +53,8 @@ struct sheaf_budget {
 
 extern struct sheaf_budget sheaf_budget __attribute__((visibility("hidden")));
 
-/* Read the option, or find out how much memory there is: before the first cache is made. */
+/* From the option, or as much memory as there is: before the first cache is made, and when
+ * os.memory has changed. */
 void sheaf_budget_init(void);
 void sheaf_budget_set_limit(size_t bytes);
 /* The whole sum. Looks at all CPUs. */

@@ -91,6 +91,15 @@ size_t os_memory(void)
 	return granted < all ? granted : all;
 }
 
+bool os_memory_look(void)
+{
+	size_t now = os_memory();
+	bool changed = now != os_load_relaxed(&os.memory);
+
+	os_store_relaxed(&os.memory, now);
+	return changed;
+}
+
 void os_unreserve(void *address, size_t size)
 {
 	int saved = errno;
