@@ -41,9 +41,11 @@
 
 /* Bits in all caches: how many threads began to set, and how many they set. In a line of its own.
  */
-extern struct slab_marked {
+struct slab_marked {
 	uint64_t begun, n;
-} __attribute__((aligned(64))) slab_marked;
+} __attribute__((aligned(64)));
+
+extern struct slab_marked slab_marked;
 
 /* In shrink.c. */
 void slab_mark_missing(struct slab_cache *cache, unsigned int bit) __attribute__((cold));
