@@ -129,22 +129,6 @@ static void report_all_of(struct kmem_group *g)
 	}
 }
 
-/* The reference of a thread that calls the program: group_put_and_wait() waits for it. */
-static bool get_to_call(struct kmem_group *g)
-{
-	os_fetch_add(&g->callers, 1);
-	if (group_get(g))
-		return true;
-	os_fetch_sub(&g->callers, 1);
-	return false;
-}
-
-static void put_after_call(struct kmem_group *g)
-{
-	group_put(g);
-	os_fetch_sub(&g->callers, 1);
-}
-
 static void report_taken(struct kmem_group *g)
 {
 	struct kmem_group *next;
@@ -155,10 +139,10 @@ static void report_taken(struct kmem_group *g)
 			tell_end_of(g);
 			os_store_release(&g->ending, 0);
 		}
-		if (!get_to_call(g))
+		if (!group_get_to_call(g))
 			continue;
 		report_all_of(g);
-		put_after_call(g);
+		group_put_after_call(g);
 	}
 }
 
@@ -180,7 +164,7 @@ bool group_reclaim(struct kmem_group *g, uint64_t bytes, const struct kmem_group
 	struct os_program call;
 	bool freed = false;
 
-	if (!(own ? own->reclaim : os_load_relaxed(&g->args.reclaim)) || !get_to_call(g))
+	if (!(own ? own->reclaim : os_load_relaxed(&g->args.reclaim)) || !group_get_to_call(g))
 		return false;
 	if (begin_calling(g)) {
 		args = begin_callback(g, own);
@@ -192,6 +176,6 @@ bool group_reclaim(struct kmem_group *g, uint64_t bytes, const struct kmem_group
 		end_calling(g);
 		report_all_of(g);
 	}
-	put_after_call(g);
+	group_put_after_call(g);
 	return freed;
 }

@@ -165,6 +165,9 @@ void group_put(struct kmem_group *g);
 /* At the end of a call: the same, and wait until no callback of a group that ends runs. A function
  * of the program does not wait: two of them could wait for each other. */
 void group_put_and_wait(struct kmem_group *g);
+/* A reference of a thread that calls the program, for which group_put_and_wait() waits. */
+bool group_get_to_call(struct kmem_group *g);
+void group_put_after_call(struct kmem_group *g);
 /* The nearest group that is not over, from this one upwards, with a reference; NULL: the root. */
 struct kmem_group *group_living(struct kmem_group *g);
 /* Change the current group of the thread, which has a reference to it. Returns the one before, and

@@ -53,16 +53,14 @@ static void unlink_group(struct kmem_group *g)
 		g->next->prev = g->prev;
 }
 
+/* With the lock held. */
 static void end(struct kmem_group *g)
 {
 	static const struct kmem_group_args none;
-	bool ends;
 
-	os_lock(&groups.lock);
 	/* No callback runs: it would have a reference. */
 	g->gone = (struct group_gone){g->args.end, g->args.data};
-	ends = g->gone.end;
-	os_store_relaxed(&g->ending, ends);
+	os_store_relaxed(&g->ending, g->gone.end != NULL);
 	group_apply(g, &none);
 	os_store_release(&g->over, 1);
 	unlink_group(g);
@@ -70,8 +68,7 @@ static void end(struct kmem_group *g)
 	g->next = groups.over;
 	groups.over = g;
 	groups.nr_over++;
-	os_unlock(&groups.lock);
-	if (ends)
+	if (g->gone.end)
 		group_queue_end(g);
 }
 
@@ -80,9 +77,39 @@ void group_put(struct kmem_group *g)
 	while (g && g != &groups.root && os_fetch_sub(&g->refs, 1) == 1) {
 		struct kmem_group *parent = g->parent;
 
+		os_lock(&groups.lock);
 		end(g);
+		os_unlock(&groups.lock);
 		g = parent;
 	}
+}
+
+/* Under the lock, so that a child of fork knows how many references the vanished threads had. */
+bool group_get_to_call(struct kmem_group *g)
+{
+	bool got;
+
+	os_lock(&groups.lock);
+	got = group_get(g);
+	os_fetch_add(&g->callers, got);
+	os_unlock(&groups.lock);
+	return got;
+}
+
+/* It ends before it has no callers: is_ending(). */
+void group_put_after_call(struct kmem_group *g)
+{
+	struct kmem_group *parent = g->parent;
+	bool last;
+
+	os_lock(&groups.lock);
+	last = g != &groups.root && os_fetch_sub(&g->refs, 1) == 1;
+	if (last)
+		end(g);
+	os_fetch_sub(&g->callers, 1);
+	os_unlock(&groups.lock);
+	if (last)
+		group_put(parent);
 }
 
 /* Is it ending, or kept only by threads that call it? */
@@ -345,7 +372,7 @@ static void forget_group(struct kmem_group *g)
 	bool mine = g->caller == os_self();
 
 	g->usage = g->events = 0;
-	g->refs -= g->threads;
+	g->refs -= g->threads + g->callers - mine;
 	g->threads = 0;
 	g->callers = mine;
 	if (mine)
@@ -385,7 +412,9 @@ void group_end_forgotten(void)
 			g = g->next;
 			continue;
 		}
+		os_lock(&groups.lock);
 		end(g);
+		os_unlock(&groups.lock);
 		group_put(parent);
 		g = groups.first;
 	}

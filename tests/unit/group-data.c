@@ -335,6 +335,37 @@ static void in_both_processes(void **state)
 	assert_int_equal(status_of(child), 0);
 }
 
+static void goes_on(struct data *data)
+{
+	(void)data;
+	while (!os_load_acquire(&first_goes_on))
+		sched_yield();
+}
+
+/* The thread that called it has vanished in the child, with its reference. */
+static void in_a_child_without_its_caller(void **state)
+{
+	pthread_t thread;
+
+	(void)state;
+	first.then = goes_on;
+	first_goes_on = 0;
+	assert_int_equal(pthread_create(&thread, NULL, passes_the_mark, group_with(&first)), 0);
+	while (!os_load_acquire(&first.inside))
+		sched_yield();
+	child = fork();
+	if (!child) {
+		first.inside = 0;
+		kmem_group_put(first.g);
+		_exit(first.ended != 1);
+	}
+	os_store_release(&first_goes_on, 1);
+	pthread_join(thread, NULL);
+	assert_int_equal(status_of(child), 0);
+	kmem_group_put(first.g);
+	assert_int_equal(first.ended, 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -349,6 +380,7 @@ int main(void)
 		cmocka_unit_test_setup(replacing_functions_waits, set_up),
 		cmocka_unit_test_setup(putting_waits, set_up),
 		cmocka_unit_test_setup(in_both_processes, set_up),
+		cmocka_unit_test_setup(in_a_child_without_its_caller, set_up),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
