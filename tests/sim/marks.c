@@ -111,6 +111,34 @@ static int uncounted(void *config)
 	return !looks;
 }
 
+/* The same if the child of fork() looks, where the thread that pauses does not exist. */
+static int look_in_child(void *unused)
+{
+	(void)unused;
+	if (slab_is_marking(slab_marked.n))
+		sim_fail("nobody sets a mark, and failures visit all caches");
+	if (!kmem_cache_alloc(fails, GFP_KERNEL))
+		sim_fail("NULL in a child, although all objects of two slabs were free");
+	return 0;
+}
+
+static void fork_at_limit(unsigned int fibre, void *unused)
+{
+	if (fibre != LOOKS)
+		use_at_limit(fibre, unused);
+	else if (sim_fork(look_in_child, NULL))
+		sim_fail("the child failed");
+}
+
+static int uncounted_in_child(void *config)
+{
+	sim_start(config);
+	sim_run(1, reach_limit, NULL);
+	reached = has_set_bit;
+	sim_run(FIBRES, fork_at_limit, NULL);
+	return !looks;
+}
+
 /* --- one stray is remembered, and another one joins it while the node is searched --- */
 
 static bool has_lock(void)
@@ -219,6 +247,7 @@ int main(void)
 	int failed = 0;
 
 	failed += sim_in_child(uncounted, &config, &hash) != 0;
+	failed += sim_in_child(uncounted_in_child, &config, &hash) != 0;
 	failed += sim_in_child(joined, &config, &hash) != 0;
 	failed += sim_in_child(replaced, &config, &hash) != 0;
 	return failed != 0;
