@@ -185,6 +185,45 @@ static int joined(void *config)
 	return !looks;
 }
 
+/* --- the mark of a stray is set while a drain looks --- */
+
+static bool has_marked(void)
+{
+	return s->sheaf.slab.marks & MARK_EMPTY;
+}
+
+static void leave_partial(unsigned int fibre, void *unused)
+{
+	leave_stray(fibre, unused);
+	kmem_cache_shrink(s);
+	/* The first one marked the stray that it found. */
+	kmem_cache_shrink(s);
+}
+
+static void unlock_and_shrink(unsigned int fibre, void *unused)
+{
+	(void)unused;
+	sim_go_to(fibre);
+	if (fibre == PAUSES)
+		kmem_cache_free_nolock(s, objects[1]);
+	if (fibre == FREES)
+		os_lock_init(&node->lock, OS_RANK_NODE);
+	if (fibre == LOOKS)
+		kmem_cache_shrink(s);
+}
+
+static int marked(void *config)
+{
+	sim_start(config);
+	sim_run(1, leave_partial, NULL);
+	node->lock.word = 1; /* as if another thread had it */
+	reached = has_marked;
+	sim_run(FIBRES, unlock_and_shrink, NULL);
+	if (node->stray != SLAB_NONE && !has_marked())
+		sim_fail("a stray without a mark");
+	return !looks;
+}
+
 /* --- a block that waited goes, because a smaller one takes its cell --- */
 
 enum {
@@ -249,6 +288,7 @@ int main(void)
 	failed += sim_in_child(uncounted, &config, &hash) != 0;
 	failed += sim_in_child(uncounted_in_child, &config, &hash) != 0;
 	failed += sim_in_child(joined, &config, &hash) != 0;
+	failed += sim_in_child(marked, &config, &hash) != 0;
 	failed += sim_in_child(replaced, &config, &hash) != 0;
 	return failed != 0;
 }
