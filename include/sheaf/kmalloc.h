@@ -194,7 +194,7 @@ static __always_inline void kfree_bulk(size_t n, void **p)
  * kfree(), but first overwrite the whole block with zeros (ksize() bytes). A pointer that is not
  * the start of a block, and a block that was freed or retired before, are reported, and nothing is
  * overwritten or freed. Without slab_debug and slab_check_double, a freed block is found only if it
- * is back in its slab. O(size).
+ * is back in its slab; a retired one above KMALLOC_MAX_CACHE_SIZE is not found. O(size).
  */
 void kfree_sensitive(const void *block) SHEAF_SYMBOL(kfree_sensitive);
 
@@ -202,8 +202,9 @@ void kfree_sensitive(const void *block) SHEAF_SYMBOL(kfree_sensitive);
  * Return the usable bytes of a block; 0 for NULL and ZERO_SIZE_PTR, and after a report for a
  * pointer that is not the start of a block in use. With slab_debug and with slab_check_double, the
  * library knows each object that was freed, else those that are back in their slabs. A retired
- * object is in use until its grace period has passed. O(1), no lock. Compilers know the requested
- * size, and _FORTIFY_SOURCE ends a program that writes beyond it. To use all bytes, request
+ * object is in use until its grace period has passed; the library has no sign that a block above
+ * KMALLOC_MAX_CACHE_SIZE was retired. O(1), no lock. Compilers know the requested size, and
+ * _FORTIFY_SOURCE ends a program that writes beyond it. To use all bytes, request
  * kmalloc_size_roundup(size). With slab_debug, except for the letter S alone, this returns the
  * requested size, at most rounded up to a multiple of 8.
  */
