@@ -176,7 +176,7 @@ static void each_refusal_has_its_cause(void **state)
 /* As if the largest hole in the process's addresses had so many bytes. */
 static void leave_holes(size_t largest)
 {
-	const struct scmp_arg_cmp larger = SCMP_A1(SCMP_CMP_GT, largest);
+	const struct scmp_arg_cmp larger = SCMP_A1(SCMP_CMP_GT, largest, 0);
 
 	refuse_where(SYS_mmap, ENOMEM, 1, &larger);
 }
