@@ -269,7 +269,7 @@ static void null_without_memory(void **state)
 static void a_large_zeroed_block_is_new(void **state)
 {
 	size_t size = 64 * MiB, waits;
-	unsigned char *resident = malloc(size / os.page_size);
+	unsigned char *resident = calloc(size / OS_PAGE, 1);
 	char *block;
 
 	(void)state;
@@ -285,7 +285,7 @@ static void a_large_zeroed_block_is_new(void **state)
 	assert_int_equal(map_usage().waiting, 0);
 	assert_int_equal(mincore(block, size, resident), 0);
 	/* While a tool watches memory, none waited. */
-	for (size_t i = 0; waits && i < size / os.page_size; i++)
+	for (size_t i = 0; waits && i < size / OS_PAGE; i++)
 		assert_int_equal(resident[i] & 1, 0);
 	assert_int_equal(block[0] + block[size - 1], 0);
 	assert_true(map_free(block));
