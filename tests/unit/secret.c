@@ -15,6 +15,7 @@
 #include <sheaf/kmalloc.h>
 #include <sheaf/rcu.h>
 #include <sheaf/slab.h>
+#include <sheaf/trim.h>
 
 #include "cache/cache.h"
 #include "kit/by_hand.h"
@@ -89,6 +90,8 @@ static bool is_clear(const unsigned char *object)
 
 static void take_all(void)
 {
+	/* Pages that other caches used before are not clear. */
+	sheaf_trim(0);
 	for (unsigned int i = 0; i < MANY; i++) {
 		objects[i] = kmem_cache_alloc(s, GFP_KERNEL);
 		assert_non_null(objects[i]);
