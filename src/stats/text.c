@@ -116,7 +116,7 @@ static void print_head(struct out *out, const struct stats *stats)
 		  "aliases");
 }
 
-/* A size in at most five characters, as `sheaf info` writes it. */
+/* A size in at most five characters, as `sheaf info` writes it, but an exact half is rounded up. */
 #define SHORT 24
 
 /* In integers, because printf() needs a kilobyte of stack to print a double. */
