@@ -4,6 +4,8 @@
  */
 #include "kmalloc/mempool.h"
 
+#include <errno.h>
+
 #include "os/atomic.h"
 #include "os/machine.h"
 #include "os/report.h"
@@ -89,10 +91,40 @@ static void *wait_for_element(struct sheaf_mempool *pool, uint32_t ms)
 	return mempool_taken(pool, element);
 }
 
+__attribute__((noinline)) void *mempool_call_alloc_fn(const struct sheaf_mempool *pool, gfp_t gfp)
+{
+	int saved = errno;
+	void *element = pool->alloc(gfp, pool->data);
+
+	errno = saved;
+	return element;
+}
+
+__attribute__((noinline)) void mempool_call_free_fn(const struct sheaf_mempool *pool, void *element)
+{
+	int saved = errno;
+
+	pool->free(element, pool->data);
+	errno = saved;
+}
+
+/* After a first attempt without waiting. */
+static __attribute__((noinline)) void *alloc_slowly(struct sheaf_mempool *pool, gfp_t gfp)
+{
+	bool may_wait = gfp & __GFP_DIRECT_RECLAIM;
+	void *element = take_preallocated(pool);
+
+	for (uint32_t ms = 1; !element && may_wait; ms = ms < LONGEST_MS ? 2 * ms : ms) {
+		element = mempool_call_alloc(pool, gfp);
+		if (!element)
+			element = wait_for_element(pool, ms);
+	}
+	return element;
+}
+
 SHEAF_PUBLIC void *mempool_alloc(mempool_t *handle, gfp_t gfp)
 {
 	struct sheaf_mempool *pool = handle->reserve;
-	bool may_wait = gfp & __GFP_DIRECT_RECLAIM;
 	void *element;
 
 	if (gfp & __GFP_ZERO)
@@ -104,31 +136,28 @@ SHEAF_PUBLIC void *mempool_alloc(mempool_t *handle, gfp_t gfp)
 	gfp &= ~(__GFP_ZERO | __GFP_NOFAIL);
 	element = mempool_call_alloc(pool,
 				     (gfp & ~__GFP_DIRECT_RECLAIM) | __GFP_NORETRY | __GFP_NOWARN);
-	if (!element)
-		element = take_preallocated(pool);
-	for (uint32_t ms = 1; !element && may_wait; ms = ms < LONGEST_MS ? 2 * ms : ms) {
-		element = mempool_call_alloc(pool, gfp);
-		if (!element)
-			element = wait_for_element(pool, ms);
-	}
-	return element;
+	return element ? element : alloc_slowly(pool, gfp);
 }
 
-bool mempool_give(struct sheaf_mempool *pool, void *element)
+__attribute__((noinline)) bool mempool_give(struct sheaf_mempool *pool, void *element)
 {
-	bool room = pool_has_room(pool);
-
-	if (room && os_watched() && !mempool_see_freed(pool, element))
+	if (os_watched() && !mempool_see_freed(pool, element))
 		return false;
-	if (room)
-		element = put_element(pool, element);
+	element = put_element(pool, element);
 	if (element)
 		mempool_call_free(pool, element);
 	return true;
 }
 
-SHEAF_PUBLIC void mempool_free(void *element, mempool_t *pool)
+SHEAF_PUBLIC void mempool_free(void *element, mempool_t *handle)
 {
-	if (element)
-		mempool_give(pool->reserve, element);
+	struct sheaf_mempool *pool;
+
+	if (!element)
+		return;
+	pool = handle->reserve;
+	if (pool_has_room(pool))
+		mempool_give(pool, element);
+	else
+		mempool_call_free(pool, element);
 }

@@ -36,7 +36,6 @@
 #ifndef SHEAF_KMALLOC_MEMPOOL_H
 #define SHEAF_KMALLOC_MEMPOOL_H
 
-#include <errno.h>
 #include <sheaf/mempool.h>
 
 #include "os/lock.h"
@@ -60,26 +59,28 @@ struct sheaf_mempool {
 
 /* With the lock held: take an element from the reserve, or return NULL. */
 void *mempool_take(struct sheaf_mempool *pool);
-/* Put an element into the reserve, or free it if the reserve is full. False after a report: the
- * element was ignored. */
+/* Put an element into the reserve, or free it if the reserve is full by now. False after a report:
+ * the element was ignored. */
 bool mempool_give(struct sheaf_mempool *pool, void *element);
 
-/* Call the pool's functions, which may change errno. */
-static inline void *mempool_call_alloc(struct sheaf_mempool *pool, gfp_t gfp)
-{
-	int saved = errno;
-	void *element = pool->alloc(gfp, pool->data);
+/* Functions of the program, which may change errno. */
+void *mempool_call_alloc_fn(const struct sheaf_mempool *pool, gfp_t gfp);
+void mempool_call_free_fn(const struct sheaf_mempool *pool, void *element);
 
-	errno = saved;
-	return element;
+/* Those of pools over a cache are called without an indirect branch, and keep errno themselves. */
+static inline void *mempool_call_alloc(const struct sheaf_mempool *pool, gfp_t gfp)
+{
+	if (pool->alloc == mempool_alloc_slab)
+		return mempool_alloc_slab(gfp, pool->data);
+	return mempool_call_alloc_fn(pool, gfp);
 }
 
-static inline void mempool_call_free(struct sheaf_mempool *pool, void *element)
+static inline void mempool_call_free(const struct sheaf_mempool *pool, void *element)
 {
-	int saved = errno;
-
-	pool->free(element, pool->data);
-	errno = saved;
+	if (pool->free == mempool_free_slab)
+		mempool_free_slab(element, pool->data);
+	else
+		mempool_call_free_fn(pool, element);
 }
 
 /* --- mempool_over.c: elements of hardened caches ---------------------------------------------- */
