@@ -186,6 +186,10 @@ unsigned int os_counters_areas(void)
 	return 0;
 }
 
+void os_counters_end(void)
+{
+}
+
 bool sim_reserved(uintptr_t address)
 {
 	return address >= FIRST_ADDRESS && address < next_address;

@@ -22,6 +22,7 @@
 #include "debug/slab_debug.h"
 #include "os/atomic.h"
 #include "os/callback.h"
+#include "os/counters.h"
 #include "os/machine.h"
 #include "os/memory.h"
 #include "os/misuse.h"
@@ -217,6 +218,7 @@ static __attribute__((destructor(101))) void at_exit(void)
 	}
 	debug_report_unmatched();
 	os_misuse_left_out();
+	os_counters_end();
 }
 
 /* Once, because each call tries again. */

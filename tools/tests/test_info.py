@@ -346,6 +346,17 @@ class OnAProcess(unittest.TestCase):
                     sheaf("info")
                     self.assertFalse(path.exists())
 
+    @unittest.skipUnless(os.geteuid() == 0, "only root becomes another user")
+    def test_root_that_becomes_another_and_prints(self) -> None:
+        """The file's memory goes after the statistics at exit were printed."""
+        with Live("stats=json", stderr=subprocess.PIPE) as live:
+            for line in "create early", "user 65534", "alloc 70":
+                live.do(line)
+            _, told = live.process.communicate("")
+            early, = json.loads(told)["caches"]
+            self.assertGreaterEqual(early["sheaf_refill"], 70)
+            self.assertEqual(shared.path_of(live.pid).stat().st_blocks, 0)
+
     def test_killed_process_leaves_a_file(self) -> None:
         with Live() as live:
             live.do("create a")

@@ -12,6 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "os/counters.h"
 #include "os/descriptor.h"
 #include "os/report.h"
 
@@ -200,7 +201,7 @@ void counter_file_forget(void)
 	ours.owner = 0;
 }
 
-static __attribute__((destructor)) void remove_file(void)
+void os_counters_end(void)
 {
 	if (ours.owner == getpid())
 		counter_file_remove();
