@@ -9,11 +9,11 @@
 void slab_defer(struct slab_cache *cache, struct slab *slab)
 {
 	struct slab_node *node = partial_node_of(cache, slab);
-	struct slab *first = os_load_relaxed(&node->deferred);
+	uint32_t first = os_load_relaxed(&node->deferred);
 
 	do
-		slab->next = partial_link(node, first);
-	while (!os_cmpxchg(&node->deferred, &first, slab));
+		slab->next = first;
+	while (!os_cmpxchg(&node->deferred, &first, partial_link(node, slab)));
 	slab_mark(cache, MARK_DEFERRED);
 	stat_add(cache, STAT_nolock_deferred, 1);
 }
@@ -23,12 +23,15 @@ void slab_list_deferred(struct slab_cache *cache)
 	slab_clear(cache, MARK_DEFERRED);
 	for (uint32_t i = 0; i < os.nr_nodes; i++) {
 		struct slab_node *node = os_load_acquire(&cache->nodes[i]);
-		struct slab *slab, *next;
+		uint32_t link;
 
-		if (!node || !os_load_relaxed(&node->deferred))
+		if (!node || os_load_relaxed(&node->deferred) == SLAB_NONE)
 			continue;
-		for (slab = os_exchange(&node->deferred, NULL); slab; slab = next) {
-			next = partial_slab(node, slab->next);
+		link = os_exchange(&node->deferred, SLAB_NONE);
+		while (link != SLAB_NONE) {
+			struct slab *slab = partial_slab(node, link);
+
+			link = slab->next;
 			partial_release(cache, slab, false);
 		}
 	}
@@ -37,6 +40,6 @@ void slab_list_deferred(struct slab_cache *cache)
 void slab_defer_after_fork(struct slab_cache *cache)
 {
 	for (uint32_t i = 0; i < os.nr_nodes; i++)
-		if (cache->nodes[i] && cache->nodes[i]->deferred)
+		if (cache->nodes[i] && cache->nodes[i]->deferred != SLAB_NONE)
 			slab_mark(cache, MARK_DEFERRED);
 }

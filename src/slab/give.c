@@ -149,10 +149,14 @@ struct waiting {
 	} at[MOST_WAITING];
 };
 
+/* See partial.h, for which slabs come first. */
 static bool list_given(struct slab_cache *cache, struct slab_node *node, struct slab *slab)
 {
+	bool first = node->ahead > 0;
+
+	node->ahead -= first;
 	stat_add(cache, STAT_free_add_partial, 1);
-	return partial_list(cache, node, slab, false);
+	return partial_list(cache, node, slab, first);
 }
 
 /*

@@ -18,7 +18,7 @@ struct slab_node *partial_node(struct slab_cache *cache, unsigned int node)
 	if (!fresh)
 		return NULL;
 	page_slabs(node, &fresh->base);
-	fresh->first = fresh->last = fresh->unused = fresh->stray = SLAB_NONE;
+	fresh->first = fresh->last = fresh->unused = fresh->deferred = fresh->stray = SLAB_NONE;
 	os_lock_init(&fresh->lock, OS_RANK_NODE);
 	if (os_cmpxchg(&cache->nodes[node], &found, fresh))
 		return fresh;

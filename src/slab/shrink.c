@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Shrink: free a cache's empty slabs, which end the lists of its nodes. The others are not visited
- * or sorted: however long a list is, a node's lock is held for SLAB_STEP slabs at a time.
+ * or sorted: however long a list is, a node's lock is held for SLAB_STEP slabs at a time. So that
+ * more of them become empty, the next slabs that are listed go first (partial.h).
  */
 #include "os/atomic.h"
 #include "os/machine.h"
@@ -60,6 +61,7 @@ unsigned int slab_shrink(struct slab_cache *cache)
 		do {
 			partial_find_strays(cache, node);
 			os_lock(&node->lock);
+			node->ahead = os_load_relaxed(&node->nr_slabs);
 			n = free_unused(cache, node);
 		} while (n == SLAB_STEP || os_load_relaxed(&node->stray) != SLAB_NONE);
 	}

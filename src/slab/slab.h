@@ -101,11 +101,12 @@ struct slab_node {
 	uint32_t locked_by_fork;
 	/* Links: see partial.h. `unused` is the first of the empty slabs, which end the list. */
 	uint32_t first, last, unused;
-	struct slab *base;     /* the descriptor that links count from */
-	struct slab *deferred; /* held slabs that are not yet listed: see defer.h */
-	uint64_t bytes;	       /* of its slabs */
+	struct slab *base; /* the descriptor that links count from */
+	uint64_t bytes;	   /* of its slabs */
 	uint32_t nr_unused;
-	uint32_t stray; /* see partial.h */
+	uint32_t deferred; /* held slabs that are not yet listed: see defer.h */
+	uint32_t stray;	   /* see partial.h */
+	uint32_t ahead;	   /* slabs that are listed first: see partial.h */
 };
 
 _Static_assert(sizeof(struct slab_node) == 64, "nodes do not share a line");

@@ -58,7 +58,8 @@ static void check(void)
 	struct slab_cache *slab = &s->sheaf.slab;
 
 	for (uint32_t node = 0; node < os.nr_nodes; node++)
-		if (slab->nodes[node] && slab->nodes[node]->deferred && !slab_has_deferred(slab))
+		if (slab->nodes[node] && slab->nodes[node]->deferred != SLAB_NONE &&
+		    !slab_has_deferred(slab))
 			sim_fail("deferred slabs of node %u, and no flag", node);
 	sheaf_give_deferred(&s->sheaf);
 	if (kmem_cache_verify(s) || kmem_cache_shrink(s))

@@ -2,7 +2,8 @@
 /*
  * kmem_cache_shrink visits empty slabs only: its steps are counted with few partial slabs and with
  * many, and with many empty ones. Partial slabs keep their places; nolock frees leave empty slabs
- * that the next shrink finds, whether they had the lock of the node or not.
+ * that the next shrink finds, whether they had the lock of the node or not. If a program shrinks a
+ * cache from time to time, slabs with few objects become empty.
  */
 #include <stdio.h>
 
@@ -134,10 +135,57 @@ static void leave_strays(unsigned int n)
 	kmem_cache_destroy(s);
 }
 
+/* --- objects come and go at random, with a shrink from time to time --- */
+
+enum {
+	KEPT = 4000,
+	CHURNS = 24,
+	SHRINKS = 4 /* one in so many rounds */
+};
+
+/* Free all but n of the objects, at random, or allocate up to n. Returns n. */
+static unsigned int change(unsigned int from, unsigned int n)
+{
+	for (; from > n; from--) {
+		unsigned int i = sim_below(from);
+
+		kmem_cache_free(s, objects[i]);
+		objects[i] = objects[from - 1];
+	}
+	for (; from < n; from++)
+		objects[from] = kmem_cache_alloc(s, GFP_KERNEL);
+	return n;
+}
+
+static void churn(unsigned int fibre, void *unused)
+{
+	unsigned int n, least, slabs;
+
+	(void)fibre, (void)unused;
+	s = kmem_cache_create("churn", SIZE, NULL, SLAB_NO_MERGE | SLAB_NO_SHEAVES);
+	n = change(0, 2 * KEPT);
+	for (int i = 0; i < CHURNS; i++) {
+		n = change(n, sim_below(2) ? KEPT : 2 * KEPT / 5);
+		if (i % SHRINKS == 0)
+			kmem_cache_shrink(s);
+		n = change(n, KEPT);
+	}
+	kmem_cache_shrink(s);
+	least = KEPT / s->sheaf.slab.oo.objects + 1;
+	slabs = s->sheaf.slab.nodes[0]->nr_slabs;
+	printf("%d objects are in %u slabs, which fit into %u\n", KEPT, slabs, least);
+	fflush(stdout);
+	if (slabs > least + least / 2)
+		sim_fail("that is too many");
+	kmem_cache_free_bulk(s, n, objects);
+	kmem_cache_destroy(s);
+}
+
 static int run(void *data)
 {
 	sim_start(data);
 	sim_run(1, count, NULL);
+	sim_run(1, churn, NULL);
 	for (unsigned int n = 1; n <= STRAYS; n++)
 		leave_strays(n);
 	return 0;
