@@ -45,10 +45,6 @@ static void report_contradictions(const bool *given)
 	const struct os_options *o = &os_options;
 	bool prints = o->stats || o->stats_json;
 
-	if (o->min_order > o->max_order)
-		os_report_later("SHEAF_OPTIONS: slab_min_order=%u is above slab_max_order=%u; "
-				"slab_min_order is ignored",
-				o->min_order, o->max_order);
 	if (o->backend_trylock && o->backend_rseq)
 		os_report_later("SHEAF_OPTIONS: backend=trylock and backend=rseq; trylock is used");
 	if (o->index_mm_cid && o->index_cpu_id)

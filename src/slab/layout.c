@@ -105,16 +105,14 @@ static unsigned int largest_order(const struct slab_cache *cache, bool fill)
 /* The smallest order that wastes few enough bytes and holds at least min_objects. */
 static unsigned int preferred_order(const struct slab_cache *cache, bool fill)
 {
-	unsigned int most = largest_order(cache, fill), least = os_options.min_order;
-	unsigned int wanted = os_options.min_objects;
+	unsigned int most = largest_order(cache, fill), wanted = os_options.min_objects, least;
 	unsigned int fits = objects_of_order(cache, os_options.max_order);
 
 	if (!wanted)
 		wanted = 4 * (fls(os_nr_cpus()) + 1);
 	if (wanted > fits)
 		wanted = fits;
-	if (least < order_holding(cache, wanted))
-		least = order_holding(cache, wanted);
+	least = order_holding(cache, wanted);
 	for (unsigned int fraction = 16; fraction > 1; fraction /= 2)
 		for (unsigned int order = least; order <= most; order++)
 			if (objects_of_order(cache, order) &&

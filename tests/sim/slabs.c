@@ -303,7 +303,7 @@ static struct run run_of_seed(uint64_t seed)
 		.cpus = 1 + seed % 4,
 		.nodes = seed % 4 == 3 ? 2 : 1,
 		.backend = OS_BACKEND_RSEQ,
-		.options = of_seed.falls_back ? "slab_min_order=2;slab_max_order=2"
+		.options = of_seed.falls_back ? "slab_min_objects=32767;slab_max_order=2"
 			   : seed % 5	      ? "slab_max_order=0"
 					      : "slab_max_order=0;slab_freelist_random",
 		.switching = SIM_ALWAYS >> (1 + seed % 3),

@@ -73,16 +73,9 @@ static void separate_hierarchies(void **state)
 	(void)state;
 	write_file("memory/m/x/memory.limit_in_bytes", "9223372036854771712\n");
 	write_file("memory/m/memory.limit_in_bytes", "123456789\n");
-	write_file("cpu/c/cpu.cfs_quota_us", "-1\n");
-	write_file("cpu/c/cpu.cfs_period_us", "100000\n");
 	assert_int_equal(cgroup_memory_of(directory, groups), 123456789);
-	assert_true(cgroup_cpus_of(directory, groups) == SIZE_MAX);
-	write_file("cpu/c/cpu.cfs_quota_us", "150000\n");
-	assert_int_equal(cgroup_cpus_of(directory, groups), 2);
-	write_file("cpu/c/cpu.cfs_period_us", "0\n");
-	assert_true(cgroup_cpus_of(directory, groups) == SIZE_MAX);
-	/* cpuset and cpuacct are not cpu. */
-	assert_true(cgroup_cpus_of(directory, "3:cpuset:/c\n2:cpuacct:/c\n") == SIZE_MAX);
+	/* memoryless is not memory. */
+	assert_true(cgroup_memory_of(directory, "4:memoryless,xmemory:/m/x\n") == SIZE_MAX);
 }
 
 static void long_paths_are_left_out(void **state)

@@ -35,7 +35,7 @@ static void understands_all(void **state)
 	(void)state;
 	assert_true(parse(
 		"backend=trylock;numa=fake=4,slab_nomerge slab_strict_numa;"
-		"slab_max_order=5;slab_min_order=2;slab_min_objects=17;"
+		"slab_max_order=5;slab_min_objects=17;"
 		"slab_freelist_hardened;slab_freelist_random;slab_debug=F;panic_on_warn;help;"
 		"reserve=512;page_keep=1024;sheaf_budget=640;decay=0;decay=never;decay_most=7;"
 		"background;random_kmalloc_caches=7;verbose",
@@ -49,7 +49,6 @@ static void understands_all(void **state)
 	assert_string_equal(os_options.slab_debug, "F");
 	assert_int_equal(os_options.strict_numa, 1);
 	assert_int_equal(os_options.max_order, 5);
-	assert_int_equal(os_options.min_order, 2);
 	assert_int_equal(os_options.min_objects, 17);
 	assert_int_equal(os_options.check_pop, 1);
 	assert_int_equal(os_options.hardened, 0);
@@ -166,9 +165,6 @@ static void far_names_have_no_nearest(void **state)
 static void contradictions(void **state)
 {
 	static const char *const wrong[][2] = {
-		{"slab_min_order=5;slab_max_order=2", "slab_min_order is ignored"},
-		{"slab_min_order=4", "slab_max_order=" MAX_ORDER},
-		{"slub_tiny;slab_min_order=2", "slab_max_order=1"},
 		{"backend=rseq;backend=trylock", "trylock is used"},
 		{"index=cpu_id;index=mm_cid", "mm_cid is used"},
 		{"stats;stats=json", "JSON is printed"},
@@ -179,7 +175,6 @@ static void contradictions(void **state)
 		{"rcu_delay=7;rcu_delay=9", "rcu_delay=7 and rcu_delay=9; the second is used"},
 	};
 	static const char *const right[] = {
-		"slab_min_order=3;slab_max_order=3",
 		"backend=rseq;backend=rseq",
 		"stats;stats_fd=3",
 		"stats=json;stats_fd=1",

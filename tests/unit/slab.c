@@ -191,7 +191,8 @@ static void fill_slab(uint32_t size, unsigned int order)
 	unsigned int n, left;
 	uint64_t seed = size;
 
-	os_options.min_order = os_options.max_order = order;
+	os_options.min_objects = SLAB_MAX_OBJECTS;
+	os_options.max_order = order;
 	assert_true(slab_cache_init(&cache, &request));
 	assert_int_equal(cache.oo.order, order);
 	n = cache.oo.objects;
@@ -231,7 +232,7 @@ static void fill_slab(uint32_t size, unsigned int order)
 
 static void every_number_of_objects(void **state)
 {
-	uint32_t min_order = os_options.min_order, max_order = os_options.max_order;
+	uint32_t min_objects = os_options.min_objects, max_order = os_options.max_order;
 
 	(void)state;
 	for (unsigned int objects = 1; objects <= 512; objects++)
@@ -245,7 +246,7 @@ static void every_number_of_objects(void **state)
 	}
 	fill_slab(8, 6);
 	fill_slab(64, 9);
-	os_options.min_order = min_order;
+	os_options.min_objects = min_objects;
 	os_options.max_order = max_order;
 }
 

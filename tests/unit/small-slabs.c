@@ -73,14 +73,16 @@ static void fall_back_from_a_word(void)
 /* From six words in the table of words to two. */
 static void fall_back_from_words(void)
 {
-	os_options.min_order = os_options.max_order = 2;
+	os_options.min_objects = SLAB_MAX_OBJECTS;
+	os_options.max_order = 2;
 	fall_back(48);
 }
 
 /* From three words there to a word there, though it would have room in the descriptor. */
 static void fall_back_to_a_word(void)
 {
-	os_options.min_order = os_options.max_order = 3;
+	os_options.min_objects = SLAB_MAX_OBJECTS;
+	os_options.max_order = 3;
 	fall_back(200);
 }
 
@@ -93,9 +95,10 @@ static void fall_back_beside_another_cache(void)
 	struct slab_cache cache, other;
 	unsigned int n, most;
 
-	os_options.min_order = os_options.max_order = 2;
+	os_options.min_objects = SLAB_MAX_OBJECTS;
+	os_options.max_order = 2;
 	CHECK(slab_cache_init(&cache, &request));
-	os_options.min_order = os_options.max_order = 0;
+	os_options.max_order = 0;
 	CHECK(slab_cache_init(&other, &request));
 	CHECK(slab_take(&cache, 0, SLAB_THIS_NODE, objects, 1) == 1);
 	CHECK(slab_take(&other, 0, SLAB_THIS_NODE, theirs, 1) == 1);

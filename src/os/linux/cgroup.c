@@ -38,12 +38,9 @@ static size_t memory_in(const char *group, bool unified)
 
 static size_t cpus_in(const char *group, bool unified)
 {
-	size_t period = 0, quota;
+	size_t period = 0, quota = unified ? number_in(group, "cpu.max", &period) : SIZE_MAX;
 
-	quota = number_in(group, unified ? "cpu.max" : "cpu.cfs_quota_us", &period);
-	if (!unified && quota != SIZE_MAX)
-		period = number_in(group, "cpu.cfs_period_us", NULL);
-	if (quota == SIZE_MAX || period == SIZE_MAX || !period)
+	if (quota == SIZE_MAX || !period)
 		return SIZE_MAX;
 	return quota / period + (quota % period != 0);
 }
@@ -66,18 +63,18 @@ static size_t least_above(char *path, size_t root_length, bool unified,
 	}
 }
 
-/* Is the controller in this list, which ends with a colon? */
-static bool has(const char *list, const char *controller)
+/* Is memory in this list of controllers, which ends with a colon? */
+static bool has_memory(const char *list)
 {
-	size_t length = strlen(controller);
+	size_t length = strlen("memory");
 
 	for (; *list && *list != ':'; list += strcspn(list, ",:"), list += *list == ',')
-		if (!strncmp(list, controller, length) && strchr(",:", list[length]))
+		if (!strncmp(list, "memory", length) && strchr(",:", list[length]))
 			return true;
 	return false;
 }
 
-static size_t least_of(const char *root, const char *groups, const char *controller,
+static size_t least_of(const char *root, const char *groups,
 		       size_t (*read)(const char *group, bool unified))
 {
 	size_t least = SIZE_MAX;
@@ -89,15 +86,14 @@ static size_t least_of(const char *root, const char *groups, const char *control
 		size_t now, length;
 		int written;
 
-		if (*list != ':' || !(unified || has(list + 1, controller)))
+		if (*list != ':' || !(unified || has_memory(list + 1)))
 			continue;
 		group = list + 1 + strcspn(list + 1, ":\n");
 		if (*group != ':')
 			continue;
-		length = strlen(root) + (unified ? 0 : 1 + strlen(controller));
-		written = snprintf(path, sizeof(path), "%s%s%s%.*s", root, unified ? "" : "/",
-				   unified ? "" : controller, (int)strcspn(group + 1, "\n"),
-				   group + 1);
+		length = strlen(root) + (unified ? 0 : strlen("/memory"));
+		written = snprintf(path, sizeof(path), "%s%s%.*s", root, unified ? "" : "/memory",
+				   (int)strcspn(group + 1, "\n"), group + 1);
 		if (written < 0 || (size_t)written >= sizeof(path))
 			continue;
 		now = least_above(path, length, unified, read);
@@ -108,12 +104,12 @@ static size_t least_of(const char *root, const char *groups, const char *control
 
 size_t cgroup_memory_of(const char *root, const char *groups)
 {
-	return least_of(root, groups, "memory", memory_in);
+	return least_of(root, groups, memory_in);
 }
 
 size_t cgroup_cpus_of(const char *root, const char *groups)
 {
-	return least_of(root, groups, "cpu", cpus_in);
+	return least_of(root, groups, cpus_in);
 }
 
 static size_t of_this_process(size_t (*of)(const char *root, const char *groups))

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What the process's control group grants: memory, and the time of so many CPUs. A group has no
- * more than those around it, up to the root of the hierarchy that this process sees. Both versions.
+ * more than those around it, up to the root of the hierarchy that this process sees. Memory of both
+ * versions, CPUs of version 2.
  *
  *   /proc/self/cgroup:  0::/a/b       memory.max, memory.high, cpu.max in ROOT/a/b, ROOT/a, ROOT
  *                       4:memory:/c   memory.limit_in_bytes in ROOT/memory/c, ROOT/memory
- *                       1:cpu:/d      cpu.cfs_quota_us, cpu.cfs_period_us in ROOT/cpu/d, ROOT/cpu
  *
  * Callers: src/os/linux/, tests.
  */
