@@ -50,7 +50,7 @@ struct shrinkers shrinkers = {.lock = OS_LOCK_INIT(OS_RANK_SHRINKERS)};
 /* The run of this thread, or NULL. */
 static struct shrinkers_run *my_run(void)
 {
-	uint32_t thread = os_thread();
+	uintptr_t thread = os_self();
 
 	for (unsigned int i = 0; i < SHRINKERS_RUNS; i++)
 		if (os_load_relaxed(&shrinkers.runs[i].thread) == thread)
@@ -61,12 +61,10 @@ static struct shrinkers_run *my_run(void)
 /* Claim a run; NULL: there is no room. */
 static struct shrinkers_run *free_place(void)
 {
-	uint32_t thread = os_thread();
-
 	for (unsigned int i = 0; i < SHRINKERS_RUNS; i++) {
-		uint32_t none = 0;
+		uintptr_t none = 0;
 
-		if (os_cmpxchg(&shrinkers.runs[i].thread, &none, thread))
+		if (os_cmpxchg(&shrinkers.runs[i].thread, &none, os_self()))
 			return &shrinkers.runs[i];
 	}
 	return NULL;
@@ -113,15 +111,17 @@ static struct shrinkers_run *begin_run(uintptr_t here)
 {
 	struct shrinkers_run *run = my_run();
 
-	if (run && !os_program_was_left(run->frame, here))
+	if (run && !os_program_was_left(&run->call, here))
 		return NULL;
 	if (run)
 		end_left_run(run);
-	else
-		run = free_place();
-	if (run)
-		run->frame = here;
-	return run;
+	return run ? run : free_place();
+}
+
+/* Not if the callback seemed left, and others have the run. */
+static bool is_mine(struct shrinkers_run *run, const struct os_program *call)
+{
+	return os_load_relaxed(&run->thread) == os_self() && run->call.frame == call->frame;
 }
 
 /* --- one shrinker ----------------------------------------------------------------------------- */
@@ -165,6 +165,7 @@ static void run_one(struct registered *r, gfp_t flags, unsigned int part)
 void shrinkers_run(gfp_t flags, unsigned int part)
 {
 	struct shrinkers_run *run;
+	struct os_program call;
 	struct registered *r;
 
 	if (!shrinkers_exist())
@@ -173,11 +174,12 @@ void shrinkers_run(gfp_t flags, unsigned int part)
 	if (!run)
 		return;
 	os_holds_nothing("run a shrinker");
-	run->call = os_enter_program();
-	while ((r = next_run(run)) != NULL)
+	call = run->call = os_enter_watched();
+	while (is_mine(run, &call) && (r = next_run(run)) != NULL)
 		run_one(r, flags, part);
-	os_leave_program(run->call);
-	os_store_release(&run->thread, 0);
+	os_leave_program(call);
+	if (is_mine(run, &call))
+		os_store_release(&run->thread, 0);
 }
 
 /* --- the calls -------------------------------------------------------------------------------- */
@@ -330,7 +332,6 @@ SHEAF_PUBLIC void shrinker_free(struct shrinker *shrinker)
 void shrinkers_lock(void)
 {
 	os_lock(&shrinkers.lock);
-	shrinkers.forker = os_thread();
 }
 
 void shrinkers_unlock(void)
@@ -340,13 +341,7 @@ void shrinkers_unlock(void)
 
 void shrinkers_in_child(void)
 {
-	for (unsigned int i = 0; i < SHRINKERS_RUNS; i++) {
-		struct shrinkers_run *run = &shrinkers.runs[i];
-
-		/* The thread has another number now. */
-		if (run->thread == shrinkers.forker)
-			run->thread = os_thread();
-		else
-			*run = (struct shrinkers_run){.thread = 0};
-	}
+	for (unsigned int i = 0; i < SHRINKERS_RUNS; i++)
+		if (shrinkers.runs[i].thread != os_self())
+			shrinkers.runs[i] = (struct shrinkers_run){.thread = 0};
 }

@@ -32,13 +32,11 @@
 
 struct shrinkers {
 	struct os_lock lock;
-	uint32_t nr;	 /* on the list */
-	uint32_t forker; /* the thread that forks */
+	uint32_t nr; /* on the list */
 	uint32_t told_left;
 	struct registered *first;
 	struct shrinkers_run {
-		uint32_t thread; /* 0: free */
-		uintptr_t frame;
+		uintptr_t thread; /* 0: free */
 		struct os_program call;
 		struct registered *at;
 		struct registered *next; /* if the one at which it is was freed */

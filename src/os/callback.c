@@ -13,7 +13,6 @@
 
 struct place {
 	uintptr_t thread; /* 0: nobody's */
-	uintptr_t frame;
 	struct os_program call;
 };
 
@@ -36,7 +35,7 @@ static struct place *my_place(uintptr_t here)
 		place++;
 	if (place == end)
 		return NULL;
-	if (!os_program_was_left(place->frame, here))
+	if (!os_program_was_left(&place->call, here))
 		return place;
 	os_report_once_later(&callback.told_left,
 			     "sheaf_set_report: the function that gets reports was left by "
@@ -59,13 +58,12 @@ static struct place *enter_callback(uintptr_t here)
 		if (os_cmpxchg(&callback.in[i].thread, &nobody, os_self()))
 			place = &callback.in[i];
 	}
-	if (place)
-		place->frame = here;
 	return place;
 }
 
 bool os_callback_call(const char *text, size_t length)
 {
+	struct os_program call;
 	struct place *place;
 	os_callback *fn;
 
@@ -74,15 +72,17 @@ bool os_callback_call(const char *text, size_t length)
 	place = enter_callback((uintptr_t)__builtin_frame_address(0));
 	if (!place)
 		return false;
+	call = place->call = os_enter_watched();
 	/* First the place, then the function: a thread that changes the function does the
 	 * opposite. */
 	os_fence();
 	fn = os_load_acquire(&callback.fn);
-	place->call = os_enter_program();
 	if (fn)
 		fn(callback.data, text, length);
-	os_leave_program(place->call);
-	os_store_release(&place->thread, 0);
+	os_leave_program(call);
+	/* Unless it seemed left, and others have the place. */
+	if (os_load_relaxed(&place->thread) == os_self() && place->call.frame == call.frame)
+		os_store_release(&place->thread, 0);
 	return fn != NULL;
 }
 
@@ -123,7 +123,7 @@ void os_callback_after_fork(void)
 			callback.in[i].thread = 0;
 	/* A frame that no call can have left. */
 	if (callback.forking)
-		callback.in[0] = (struct place){.thread = self, .frame = UINTPTR_MAX};
+		callback.in[0] = (struct place){.thread = self, .call.frame = UINTPTR_MAX};
 	callback.changing = 0;
 }
 

@@ -5,8 +5,8 @@
  *
  * Inside, the thread is as it was before the call: its own current group pays, also if the call
  * names another one. Afterwards, errno is what it was. The thread is not cancelled inside: it would
- * leave what its call has begun. os_program_was_left() finds some of the functions that a program
- * left without a return.
+ * leave what its call has begun. os_program_was_left() finds most functions that a program left
+ * without a return.
  *
  * Callers: whoever calls the program, with no lock held.
  */
@@ -22,17 +22,32 @@ struct os_program {
 	int error;
 	bool named; /* the call names a group */
 	uint32_t group;
+	uint32_t inside;
 	int cancel;
+	uintptr_t frame; /* of os_enter_watched(): the function's frame has a lower address */
 };
 
 static inline struct os_program os_enter_program(void)
 {
 	struct os_current *current = os_current_group();
-	struct os_program call = {errno, current->group != current->own, current->group,
-				  os_cancel_off()};
+	struct os_program call = {.error = errno,
+				  .named = current->group != current->own,
+				  .group = current->group,
+				  .inside = current->inside,
+				  .cancel = os_cancel_off()};
 
 	current->group = current->own;
 	current->inside++;
+	return call;
+}
+
+/* The same for os_program_was_left(), in a C function that does it once. The paths to one call of
+ * the program differ less in depth than this room, as a rule. */
+static inline __attribute__((always_inline)) struct os_program os_enter_watched(void)
+{
+	struct os_program call = os_enter_program();
+
+	call.frame = (uintptr_t)__builtin_alloca(1024);
 	return call;
 }
 
@@ -41,24 +56,25 @@ static inline void os_leave_program(struct os_program call)
 {
 	struct os_current *current = os_current_group();
 
-	current->inside--;
+	current->inside = call.inside;
 	current->group = call.named ? call.group : current->own;
 	os_cancel_restore(call.cancel);
 	errno = call.error;
 }
 
 /*
- * This thread calls functions of the program from the frame `here`, and did so from `before`, which
- * seems not to have returned. Was it left by longjmp() or an exception? A call inside it has a
- * deeper frame, unless it is on another stack. Where a new frame is the deeper one by chance, this
- * is not noticed.
+ * This thread is about to call a function of the program, from the frame `here` or a deeper one,
+ * and `call` seems not to have returned. Was it left by longjmp() or an exception? A call inside it
+ * has a deeper frame. Where a new frame is the deeper one by chance, this is not noticed. And it is
+ * wrong for a function that switched to a stack at a higher address (a coroutine) and calls the
+ * library there: so the caller must survive that `call` returns later.
  */
-static inline bool os_program_was_left(uintptr_t before, uintptr_t here)
+static inline bool os_program_was_left(const struct os_program *call, uintptr_t here)
 {
-	return here >= before && !os_on_signal_stack();
+	return here >= call->frame && !os_on_signal_stack();
 }
 
-/* Such a function is over, after all. */
+/* Such a function is over, as it seems. */
 static inline void os_leave_left_program(struct os_program call)
 {
 	call.error = errno;

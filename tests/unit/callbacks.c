@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Functions of the program that do not return as they should: the thread is cancelled in one, which
- * must wait for the end of the call; or one is left by longjmp(), after which the library goes on.
- */
+/* The thread is cancelled in a function of the program: this must wait for the end of the call. */
 #include <pthread.h>
 #include <sheaf/debug.h>
 #include <sheaf/group.h>
@@ -10,12 +7,10 @@
 #include <sheaf/rcu.h>
 #include <sheaf/shrinker.h>
 #include <sheaf/trim.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "kit/by_hand.h"
 #include "kit/cache.h"
-#include "kit/told.h"
 #include "kit/unit.h"
 
 enum {
@@ -82,74 +77,13 @@ static void cancelled_in_a_report(void **state)
 	assert_int_equal(sheaf_set_report(NULL, NULL, NULL), 0);
 }
 
-static jmp_buf out;
-static unsigned int reports;
-
-static void jump_out(void *data, const char *text, size_t length)
-{
-	(void)data, (void)text, (void)length;
-	if (reports++ < 2)
-		longjmp(out, 1);
-}
-
-static __attribute__((noinline)) bool misuse_returns(void)
-{
-	if (setjmp(out))
-		return false;
-	misuse();
-	return true;
-}
-
-/* The next report gets there, too, and another function can be set. */
-static void a_report_is_left(void **state)
-{
-	struct told told;
-
-	(void)state;
-	os_misuse_forget();
-	reports = 0;
-	assert_int_equal(sheaf_set_report(jump_out, NULL, NULL), 0);
-	assert_false(misuse_returns());
-	assert_false(misuse_returns());
-	assert_int_equal(reports, 2);
-	assert_int_equal(sheaf_set_report(NULL, NULL, NULL), 0);
-	/* The one line about it. */
-	told_begin(&told);
-	assert_int_equal(told_end_kept(&told), 1);
-	assert_non_null(strstr(told.text, "left by longjmp() or an exception"));
-}
-
 /* --- shrinkers -------------------------------------------------------------------------------- */
 
-static unsigned int asked;
-
-static unsigned long count(struct shrinker *shrinker, struct shrink_control *sc)
+static unsigned long ask(struct shrinker *shrinker, struct shrink_control *sc)
 {
 	(void)shrinker, (void)sc;
-	asked++;
 	be_cancelled();
 	return 1;
-}
-
-static unsigned long scan(struct shrinker *shrinker, struct shrink_control *sc)
-{
-	(void)sc;
-	be_cancelled();
-	if (shrinker->private_data)
-		longjmp(out, 1);
-	return 1;
-}
-
-static struct shrinker *make_shrinker(bool jumps)
-{
-	struct shrinker *shrinker = shrinker_alloc(0, "test");
-
-	assert_non_null(shrinker);
-	shrinker->count_objects = count;
-	shrinker->scan_objects = scan;
-	shrinker->private_data = jumps ? &out : NULL;
-	shrinker_register(shrinker);
-	return shrinker;
 }
 
 static void trim(void)
@@ -159,41 +93,14 @@ static void trim(void)
 
 static void cancelled_in_a_shrinker(void **state)
 {
-	struct shrinker *shrinker = make_shrinker(false);
+	struct shrinker *shrinker = shrinker_alloc(0, "test");
 
 	(void)state;
+	assert_non_null(shrinker);
+	shrinker->count_objects = shrinker->scan_objects = ask;
+	shrinker_register(shrinker);
 	check_call(trim, 2);
 	shrinker_free(shrinker); /* waits for nobody */
-}
-
-static __attribute__((noinline)) bool trim_returns(void)
-{
-	if (setjmp(out))
-		return false;
-	trim();
-	return true;
-}
-
-/* The next trim asks all of them again. */
-static void a_shrinker_is_left(void **state)
-{
-	struct shrinker *first = make_shrinker(false), *jumps = make_shrinker(true);
-	struct told told;
-
-	(void)state;
-	told_begin(&told);
-	asked = 0;
-	assert_false(trim_returns());
-	assert_int_equal(asked, 2);
-	assert_false(trim_returns());
-	assert_int_equal(asked, 4);
-	jumps->private_data = NULL;
-	assert_true(trim_returns());
-	assert_int_equal(asked, 6);
-	assert_int_equal(told_end_kept(&told), 1);
-	assert_non_null(strstr(told.text, "left by longjmp() or an exception"));
-	shrinker_free(jumps);
-	shrinker_free(first);
 }
 
 /* --- groups ----------------------------------------------------------------------------------- */
@@ -296,9 +203,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(cancelled_in_a_report),
-		cmocka_unit_test(a_report_is_left),
 		cmocka_unit_test(cancelled_in_a_shrinker),
-		cmocka_unit_test(a_shrinker_is_left),
 		cmocka_unit_test(cancelled_in_a_group),
 		cmocka_unit_test(cancelled_in_a_constructor),
 		cmocka_unit_test(cancelled_in_a_provider),

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Functions of the program that are left by longjmp(), or that seem so because they switched to a
+ * stack at a higher address: the library goes on.
+ */
+#include <sheaf/debug.h>
+#include <sheaf/kmalloc.h>
+#include <sheaf/shrinker.h>
+#include <sheaf/trim.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <ucontext.h>
+
+#include "kit/cache.h"
+#include "kit/told.h"
+#include "kit/unit.h"
+#include "os/program.h"
+
+enum {
+	STACK = 256 << 10
+};
+
+static struct kmem_cache *s;
+static jmp_buf out;
+
+static void told_once(struct told *told)
+{
+	assert_int_equal(told_end_kept(told), 1);
+	assert_non_null(strstr(told->text, "left by longjmp() or an exception"));
+}
+
+static __attribute__((noinline)) bool returns(void (*call)(void))
+{
+	if (setjmp(out))
+		return false;
+	call();
+	return true;
+}
+
+static void misuse(void)
+{
+	char object;
+
+	kmem_cache_free(s, &object);
+}
+
+/* --- reports ---------------------------------------------------------------------------------- */
+
+static unsigned int reports;
+
+static void jump_out(void *data, const char *text, size_t length)
+{
+	(void)data, (void)text, (void)length;
+	if (reports++ < 2)
+		longjmp(out, 1);
+}
+
+/* The next report gets there, too, and another function can be set. */
+static void a_report_is_left(void **state)
+{
+	struct told told;
+
+	(void)state;
+	os_misuse_forget();
+	reports = 0;
+	assert_int_equal(sheaf_set_report(jump_out, NULL, NULL), 0);
+	assert_false(returns(misuse));
+	assert_false(returns(misuse));
+	assert_int_equal(reports, 2);
+	assert_int_equal(sheaf_set_report(NULL, NULL, NULL), 0);
+	told_begin(&told);
+	told_once(&told);
+}
+
+static ucontext_t low, high, back;
+
+static void misuse_and_go_back(void)
+{
+	misuse();
+	swapcontext(&high, &low);
+}
+
+static void switch_once(void *data, const char *text, size_t length)
+{
+	(void)data, (void)text, (void)length;
+	if (!reports++)
+		swapcontext(&low, &high);
+}
+
+static void make_coroutine(ucontext_t *context, char *stack, void (*run)(void))
+{
+	assert_int_equal(getcontext(context), 0);
+	context->uc_stack.ss_sp = stack;
+	context->uc_stack.ss_size = STACK;
+	context->uc_link = &back;
+	makecontext(context, run, 0);
+}
+
+/* A report of the coroutine on the higher stack looks as if the first one was left. */
+static void a_report_switches_stacks(void **state)
+{
+	char *stacks =
+		mmap(NULL, 2 * STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct told told;
+
+	(void)state;
+	assert_ptr_not_equal(stacks, MAP_FAILED);
+	told_begin(&told);
+	reports = 0;
+	assert_int_equal(sheaf_set_report(switch_once, NULL, NULL), 0);
+	make_coroutine(&low, stacks, misuse);
+	make_coroutine(&high, stacks + STACK, misuse_and_go_back);
+	assert_int_equal(swapcontext(&back, &low), 0);
+	assert_int_equal(reports, 2);
+	assert_false(os_in_program());
+	misuse();
+	assert_int_equal(sheaf_set_report(NULL, NULL, NULL), 0);
+	assert_true(told_end_kept(&told) <= 1);
+	assert_int_equal(munmap(stacks, 2 * STACK), 0);
+}
+
+/* --- shrinkers -------------------------------------------------------------------------------- */
+
+static unsigned int asked;
+
+static unsigned long count(struct shrinker *shrinker, struct shrink_control *sc)
+{
+	(void)shrinker, (void)sc;
+	asked++;
+	return 1;
+}
+
+static unsigned long scan(struct shrinker *shrinker, struct shrink_control *sc)
+{
+	(void)sc;
+	if (shrinker->private_data)
+		longjmp(out, 1);
+	return 1;
+}
+
+static struct shrinker *make_shrinker(bool jumps)
+{
+	struct shrinker *shrinker = shrinker_alloc(0, "test");
+
+	assert_non_null(shrinker);
+	shrinker->count_objects = count;
+	shrinker->scan_objects = scan;
+	shrinker->private_data = jumps ? &out : NULL;
+	shrinker_register(shrinker);
+	return shrinker;
+}
+
+static void trim(void)
+{
+	sheaf_trim(0);
+}
+
+/* The next trim asks all of them again. */
+static void a_shrinker_is_left(void **state)
+{
+	struct shrinker *first = make_shrinker(false), *jumps = make_shrinker(true);
+	struct told told;
+
+	(void)state;
+	told_begin(&told);
+	asked = 0;
+	assert_false(returns(trim));
+	assert_int_equal(asked, 2);
+	assert_false(returns(trim));
+	assert_int_equal(asked, 4);
+	jumps->private_data = NULL;
+	assert_true(returns(trim));
+	assert_int_equal(asked, 6);
+	told_once(&told);
+	shrinker_free(jumps);
+	shrinker_free(first);
+}
+
+static int set_up(void **state)
+{
+	(void)state;
+	s = kmem_cache_create("callbacks", 64, NULL, SLAB_NO_MERGE);
+	return s ? 0 : -1;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_report_is_left),
+		cmocka_unit_test(a_report_switches_stacks),
+		cmocka_unit_test(a_shrinker_is_left),
+	};
+
+	return cmocka_run_group_tests(tests, set_up, NULL);
+}
