@@ -64,8 +64,10 @@ enum kmem_group_event {
  * unless a function that the library calls makes them. So their callers must not hold a lock that
  * the callback takes.
  *
- * A callback must return: if it is left by longjmp(), an exception or pthread_exit(), none of that
- * group is called again, and those calls wait for ever. The thread is not cancelled in it.
+ * A callback must return: to leave it by longjmp(), an exception or pthread_exit() is an error,
+ * which the library reports when that thread next calls a callback of the group, changes its
+ * limits or puts it. Until then no callback of that group is called, and other threads wait in
+ * those calls. The thread is not cancelled in it.
  */
 struct kmem_group_args {
 	size_t hard_limit; /* an allocation beyond it fails */

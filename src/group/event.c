@@ -3,14 +3,19 @@
  * Callbacks. A group with events is on a stack, once, and a thread takes the stack as a whole. A
  * group leaves the stack before its events are read, so an event that comes later puts it there
  * again.
+ *
+ *   no caller --begin()--> callback runs --end_turn()--> `gone` is told --> no caller
+ *
+ * A thread that finds another caller leaves its events to that.
  */
 #include "group/group.h"
 
 #include "os/machine.h"
-#include "os/program.h"
+#include "os/report.h"
 
-/* GROUP_QUEUED: the group is on the stack. */
-static void queue(struct kmem_group *g, uint32_t events)
+#define MOST_CALLS 6 /* of one group's callback in a row: it may pass a mark itself */
+
+void group_queue(struct kmem_group *g, uint32_t events)
 {
 	if (os_fetch_or(&g->events, GROUP_QUEUED | events) & GROUP_QUEUED)
 		return;
@@ -23,23 +28,8 @@ static void queue(struct kmem_group *g, uint32_t events)
 void group_add_event(struct kmem_group *g, enum kmem_group_event event)
 {
 	if (os_load_relaxed(&g->args.event) &&
-	    !(event == KMEM_GROUP_HARD && os_load_relaxed(&g->calling)))
-		queue(g, 1u << event);
-}
-
-/* One callback of the group: with the functions and the data as they are when it begins. */
-static struct kmem_group_args begin_callback(struct kmem_group *g,
-					     const struct kmem_group_args *own)
-{
-	struct kmem_group_args args;
-
-	os_lock(&groups.lock);
-	args = own ? *own : g->args;
-	g->used = args.data;
-	g->uses_data = 1;
-	os_store_relaxed(&g->running, ++groups.nr_calls);
-	os_unlock(&groups.lock);
-	return args;
+	    !(event == KMEM_GROUP_HARD && os_load_relaxed(&g->caller)))
+		group_queue(g, 1u << event);
 }
 
 void group_tell_end(struct group_gone gone)
@@ -53,109 +43,154 @@ void group_tell_end(struct group_gone gone)
 	os_leave_program(call);
 }
 
-static void tell_end_of(struct kmem_group *g)
+/* With the lock held, as the caller. */
+static uint32_t begin_turn(struct kmem_group *g, void *data)
 {
-	struct group_gone gone;
-
-	os_lock(&groups.lock);
-	gone = g->gone;
-	g->gone.end = NULL;
-	g->uses_data = 0;
-	os_unlock(&groups.lock);
-	group_tell_end(gone);
+	g->used = data;
+	g->call.frame = UINTPTR_MAX; /* that no call can have left */
+	os_store_relaxed(&g->caller, os_self());
+	return ++g->turns;
 }
 
-static void end_callback(struct kmem_group *g)
+/* With the lock held, as the caller; without it meanwhile. */
+static void tell_ends(struct kmem_group *g)
 {
-	tell_end_of(g);
-	os_store_release(&g->running, 0);
-}
+	while (g->gone.end) {
+		struct group_gone gone = g->gone;
 
-static void report(struct kmem_group *g, uint32_t events)
-{
-	for (int event = KMEM_GROUP_HIGH; event <= KMEM_GROUP_HARD; event++) {
-		struct kmem_group_args args;
-		struct os_program call;
-
-		if (!(events >> event & 1))
-			continue;
-		args = begin_callback(g, NULL);
-		call = os_enter_program();
-		if (args.event)
-			args.event(g, (enum kmem_group_event)event, os_load_relaxed(&g->usage),
-				   args.data);
-		os_leave_program(call);
-		end_callback(g);
+		os_store_release(&g->gone.end, NULL);
+		os_unlock(&groups.lock);
+		group_tell_end(gone);
+		os_lock(&groups.lock);
 	}
 }
 
-static bool has_events(struct kmem_group *g)
+/* Unless it seemed left. */
+static void end_turn(struct kmem_group *g, uint32_t turn)
+{
+	struct kmem_group *parent = g->parent;
+	bool last;
+
+	os_lock(&groups.lock);
+	if (g->turns != turn) {
+		os_unlock(&groups.lock);
+		return;
+	}
+	tell_ends(g);
+	/* The callback's reference; to tell the end of a group that is over needs none. */
+	last = !g->over && os_fetch_sub(&g->refs, 1) == 1;
+	if (last) {
+		group_end(g);
+		tell_ends(g);
+	}
+	os_store_release(&g->caller, 0);
+	os_store_release(&g->turns, g->turns + 1);
+	os_unlock(&groups.lock);
+	if (last)
+		group_put(parent);
+}
+
+void group_end_left(struct kmem_group *g, uintptr_t here)
+{
+	uintptr_t caller = os_load_relaxed(&g->caller);
+
+	if (caller == os_self() && os_program_was_left(&g->call, here)) {
+		os_report_once_later(&groups.told_left,
+				     "kmem_group %s: a callback was left by longjmp() or an "
+				     "exception; it is called again. Let it return",
+				     g->name);
+		os_leave_left_program(g->call);
+	} else if (caller != GROUP_VANISHED) {
+		return;
+	}
+	end_turn(g, g->turns);
+}
+
+/* The callbacks and the data as they are now. Returns the turn; 0: a callback runs, or the group is
+ * over. */
+static uint32_t begin(struct kmem_group *g, struct kmem_group_args *args,
+		      const struct kmem_group_args *own)
+{
+	uint32_t turn = 0;
+
+	os_lock(&groups.lock);
+	if (!g->caller && group_get(g)) {
+		*args = own ? *own : g->args;
+		turn = begin_turn(g, args->data);
+	}
+	os_unlock(&groups.lock);
+	return turn;
+}
+
+static uint32_t events_of(struct kmem_group *g)
 {
 	return os_load_relaxed(&g->events) & ~GROUP_QUEUED;
 }
 
-#define ROUNDS 2
-
-/* One thread at a time calls the program. */
-static bool begin_calling(struct kmem_group *g)
+/* The first of its events, if another caller has not taken it. */
+static __attribute__((noinline)) void call_event(struct kmem_group *g,
+						 const struct kmem_group_args *args)
 {
-	if (os_exchange(&g->calling, 1))
-		return false;
-	os_store_relaxed(&g->caller, os_self());
-	return true;
+	uint32_t events = events_of(g), first = events & -events;
+	struct os_program call;
+
+	os_fetch_and(&g->events, ~first);
+	if (!first || !args->event)
+		return;
+	call = g->call = os_enter_watched();
+	args->event(g, (enum kmem_group_event)__builtin_ctz(first), os_load_relaxed(&g->usage),
+		    args->data);
+	os_leave_program(call);
 }
 
-static void end_calling(struct kmem_group *g)
-{
-	os_store_relaxed(&g->caller, 0);
-	os_store_release(&g->calling, 0);
-	/* Another thread that found `calling` set leaves its event to this one. */
-	os_fence();
-}
-
-/* The thread whose callback runs reports what comes meanwhile; not for ever, because the callback
- * itself may pass a mark. The rest is for a later call. */
 static void report_all_of(struct kmem_group *g)
 {
-	for (int i = 0; has_events(g); i++) {
-		if (i == ROUNDS) {
-			queue(g, 0);
+	struct kmem_group_args args;
+
+	for (int i = 0; i < MOST_CALLS && events_of(g); i++) {
+		uint32_t turn = begin(g, &args, NULL);
+
+		if (!turn)
 			return;
-		}
-		if (!begin_calling(g))
-			return;
-		report(g, os_fetch_and(&g->events, GROUP_QUEUED));
-		end_calling(g);
+		call_event(g, &args);
+		end_turn(g, turn);
 	}
+	if (events_of(g))
+		group_queue(g, 0);
 }
 
-static void report_taken(struct kmem_group *g)
+/* Of a group that is over. */
+static void report_end_of(struct kmem_group *g)
+{
+	uint32_t turn = 0;
+
+	os_lock(&groups.lock);
+	if (g->gone.end && !g->caller)
+		turn = begin_turn(g, NULL);
+	os_unlock(&groups.lock);
+	if (turn)
+		end_turn(g, turn);
+}
+
+static void report_taken(struct kmem_group *g, uintptr_t here)
 {
 	struct kmem_group *next;
 
 	for (; g; g = next) {
 		next = g->next_event;
-		if (os_fetch_and(&g->events, ~(GROUP_QUEUED | GROUP_ENDS)) & GROUP_ENDS) {
-			tell_end_of(g);
-			os_store_release(&g->ending, 0);
-		}
-		if (!group_get_to_call(g))
-			continue;
+		os_fetch_and(&g->events, ~GROUP_QUEUED);
+		group_end_left(g, here);
+		report_end_of(g);
 		report_all_of(g);
-		group_put_after_call(g);
 	}
 }
 
 /* The second time for groups that end here. */
 void group_report_events(void)
 {
-	for (int i = 0; i < ROUNDS; i++)
-		report_taken(os_exchange(&groups.events, NULL));
-}
-
-void group_queue_end(struct kmem_group *g)
-{
-	queue(g, GROUP_ENDS);
+	for (int i = 0; i < 2; i++)
+		report_taken(os_exchange(&groups.events, NULL),
+			     (uintptr_t)__builtin_frame_address(0));
 }
 
 bool group_reclaim(struct kmem_group *g, uint64_t bytes, const struct kmem_group_args *own)
@@ -163,19 +198,19 @@ bool group_reclaim(struct kmem_group *g, uint64_t bytes, const struct kmem_group
 	struct kmem_group_args args;
 	struct os_program call;
 	bool freed = false;
+	uint32_t turn;
 
-	if (!(own ? own->reclaim : os_load_relaxed(&g->args.reclaim)) || !group_get_to_call(g))
+	if (!(own ? own->reclaim : os_load_relaxed(&g->args.reclaim)))
 		return false;
-	if (begin_calling(g)) {
-		args = begin_callback(g, own);
-		os_fetch_add_relaxed(&g->reclaims, 1);
-		call = os_enter_program();
-		freed = args.reclaim && args.reclaim(g, bytes, args.data);
-		os_leave_program(call);
-		end_callback(g);
-		end_calling(g);
-		report_all_of(g);
-	}
-	group_put_after_call(g);
+	group_end_left(g, (uintptr_t)__builtin_frame_address(0));
+	turn = begin(g, &args, own);
+	if (!turn)
+		return false;
+	os_fetch_add_relaxed(&g->reclaims, 1);
+	call = g->call = os_enter_watched();
+	freed = args.reclaim && args.reclaim(g, bytes, args.data);
+	os_leave_program(call);
+	end_turn(g, turn);
+	report_all_of(g);
 	return freed;
 }

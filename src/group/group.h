@@ -24,10 +24,10 @@
  *  G4. Charging and giving back take no lock. The tree, the names and the callbacks change under
  *      the lock.
  *  G5. Callbacks run with no lock held, at the end of calls (group_leave()), and one at a time for
- *      each group.
+ *      each group, which has a caller meanwhile. The callback has a reference.
  *  G6. When a group has other `data`, or is over, `end` is called once for the data: after the
- *      callback that may use it has returned, by the thread that called that. The place of the
- *      group is not used again before.
+ *      callback that may use it has returned, by its caller. The place of the group is not used
+ *      again before. If there is no caller, only a group that is over has something in `gone`.
  *
  * Locks: OS_RANK_GROUPS. Callers: src/cache/, src/stats/.
  */
@@ -42,6 +42,7 @@
 #include "os/atomic.h"
 #include "os/current.h"
 #include "os/lock.h"
+#include "os/program.h"
 
 #define GROUP_PLACE_BITS 20
 #define GROUP_CHUNK_BITS 8
@@ -49,9 +50,10 @@
 #define GROUP_CHUNKS	 (1u << (GROUP_PLACE_BITS - GROUP_CHUNK_BITS))
 #define GROUP_NONE	 0u /* the number of the root, which owns nothing */
 #define GROUP_NO_LIMIT	 UINT64_MAX
-/* In `events` (event.c): the group is on the stack; the end of `gone` is to be told. */
+/* In `events` (event.c): the group is on the stack. */
 #define GROUP_QUEUED (UINT32_C(1) << 31)
-#define GROUP_ENDS   (UINT32_C(1) << 30)
+/* The caller has vanished by fork. */
+#define GROUP_VANISHED ((uintptr_t)1)
 
 /* Data that no callback uses any more, except perhaps the one that runs. end: NULL if none. */
 struct group_gone {
@@ -69,16 +71,13 @@ struct kmem_group {
 
 	uint32_t threads; /* references of threads */
 	uint32_t above;	  /* it was reported as high, and not yet as low */
-	/* To be reported: bits by enum kmem_group_event, GROUP_ENDS, GROUP_QUEUED. */
-	uint32_t events;
-	uint32_t calling;   /* a callback runs */
-	uint32_t callers;   /* references of threads that look at its events or call it */
-	uint32_t ending;    /* the end of `gone` is yet to be told, and nobody has a reference */
-	uint32_t uses_data; /* a callback that runs may use `used` */
-	uintptr_t caller;   /* the thread whose callback runs */
-	uint64_t running;   /* the number of the callback that runs; 0: none. Set under the lock */
-	void *used;	    /* the data of the callback that runs; under the lock */
-	struct group_gone gone; /* under the lock */
+	uint32_t events;  /* to be reported: bits by enum kmem_group_event, GROUP_QUEUED */
+	/* These change under the lock. */
+	uint32_t turns;		/* counts callbacks that began or ended: odd while one runs */
+	uintptr_t caller;	/* the thread whose callback runs; 0: none */
+	struct os_program call; /* its callback, */
+	void *used;		/* and the data of that */
+	struct group_gone gone; /* what the caller tells the end of */
 	struct kmem_group *next_event;
 	uint64_t failed, reclaims, forced;
 	uint64_t high_events, low_events;
@@ -105,7 +104,7 @@ struct groups {
 	struct kmem_group *over;  /* not yet free */
 	struct kmem_group *free, **last_free;
 	struct kmem_group *events; /* groups with events, the last one first */
-	uint64_t nr_calls;	   /* of callbacks; under the lock */
+	uint32_t told_left;
 };
 
 extern struct groups groups __attribute__((visibility("hidden")));
@@ -165,9 +164,8 @@ void group_put(struct kmem_group *g);
 /* At the end of a call: the same, and wait until no callback of a group that ends runs. A function
  * of the program does not wait: two of them could wait for each other. */
 void group_put_and_wait(struct kmem_group *g);
-/* A reference of a thread that calls the program, for which group_put_and_wait() waits. */
-bool group_get_to_call(struct kmem_group *g);
-void group_put_after_call(struct kmem_group *g);
+/* With the lock held: the last reference is gone, and no callback runs. */
+void group_end(struct kmem_group *g);
 /* The nearest group that is not over, from this one upwards, with a reference; NULL: the root. */
 struct kmem_group *group_living(struct kmem_group *g);
 /* Change the current group of the thread, which has a reference to it. Returns the one before, and
@@ -222,8 +220,11 @@ void group_fails(struct kmem_group *g);
 
 void group_add_event(struct kmem_group *g, enum kmem_group_event event);
 void group_report_events(void) __attribute__((cold));
-/* Tell the end of g->gone at the end of a call. */
-void group_queue_end(struct kmem_group *g);
+/* End the turn of a caller that does not come back: it has vanished, or is this thread, and its
+ * callback was left. here: the frame of the call. */
+void group_end_left(struct kmem_group *g, uintptr_t here);
+/* Look at the group at the end of a call. */
+void group_queue(struct kmem_group *g, uint32_t events);
 /* Tell this end, with no lock held. */
 void group_tell_end(struct group_gone gone);
 /* Call the reclaim callback, with no lock held; `own`: that of these arguments. False: it freed

@@ -50,7 +50,7 @@ static struct group_gone replace_data(struct kmem_group *g, const void *data)
 		g->gone = none;
 	if (old.data == data)
 		return none;
-	if (!g->uses_data || g->used != old.data)
+	if (!g->caller || g->used != old.data)
 		return old;
 	g->gone = old;
 	return none;
@@ -58,10 +58,12 @@ static struct group_gone replace_data(struct kmem_group *g, const void *data)
 
 bool group_set_limits(struct kmem_group *g, const struct kmem_group_args *args)
 {
-	uint64_t hard = or_none(args->hard_limit), running = 0;
+	uint64_t hard = or_none(args->hard_limit);
 	struct group_gone gone = {NULL, NULL};
+	uint32_t turn = 0;
 	bool fits;
 
+	group_end_left(g, (uintptr_t)__builtin_frame_address(0));
 	if (!limit_fits(g, hard))
 		stock_drain(g);
 	if (!limit_fits(g, hard) && group_reclaim(g, os_load_relaxed(&g->usage) - hard, args))
@@ -71,11 +73,11 @@ bool group_set_limits(struct kmem_group *g, const struct kmem_group_args *args)
 	if (fits) {
 		gone = replace_data(g, args->data);
 		group_apply(g, args);
-		running = g->running;
+		turn = g->turns;
 	}
 	os_unlock(&groups.lock);
 	group_tell_end(gone);
-	while (running && !os_in_program() && os_load_acquire(&g->running) == running)
+	while (turn % 2 && !os_in_program() && os_load_acquire(&g->turns) == turn)
 		os_sleep_briefly();
 	return fits;
 }

@@ -53,14 +53,11 @@ static void unlink_group(struct kmem_group *g)
 		g->next->prev = g->prev;
 }
 
-/* With the lock held. */
-static void end(struct kmem_group *g)
+void group_end(struct kmem_group *g)
 {
 	static const struct kmem_group_args none;
 
-	/* No callback runs: it would have a reference. */
 	g->gone = (struct group_gone){g->args.end, g->args.data};
-	os_store_relaxed(&g->ending, g->gone.end != NULL);
 	group_apply(g, &none);
 	os_store_release(&g->over, 1);
 	unlink_group(g);
@@ -69,7 +66,7 @@ static void end(struct kmem_group *g)
 	groups.over = g;
 	groups.nr_over++;
 	if (g->gone.end)
-		group_queue_end(g);
+		group_queue(g, 0);
 }
 
 void group_put(struct kmem_group *g)
@@ -78,52 +75,25 @@ void group_put(struct kmem_group *g)
 		struct kmem_group *parent = g->parent;
 
 		os_lock(&groups.lock);
-		end(g);
+		group_end(g);
 		os_unlock(&groups.lock);
 		g = parent;
 	}
 }
 
-/* Under the lock, so that a child of fork knows how many references the vanished threads had. */
-bool group_get_to_call(struct kmem_group *g)
-{
-	bool got;
-
-	os_lock(&groups.lock);
-	got = group_get(g);
-	os_fetch_add(&g->callers, got);
-	os_unlock(&groups.lock);
-	return got;
-}
-
-/* It ends before it has no callers: is_ending(). */
-void group_put_after_call(struct kmem_group *g)
-{
-	struct kmem_group *parent = g->parent;
-	bool last;
-
-	os_lock(&groups.lock);
-	last = g != &groups.root && os_fetch_sub(&g->refs, 1) == 1;
-	if (last)
-		end(g);
-	os_fetch_sub(&g->callers, 1);
-	os_unlock(&groups.lock);
-	if (last)
-		group_put(parent);
-}
-
-/* Is it ending, or kept only by threads that call it? */
+/* Its end is yet to be told, or only a callback keeps it. event.c sets `caller` before it takes
+ * `gone`. */
 static bool is_ending(struct kmem_group *g)
 {
-	uint32_t callers = os_load_acquire(&g->callers);
-
-	return os_load_acquire(&g->ending) || (callers && os_load_acquire(&g->refs) <= callers);
+	return (os_load_acquire(&g->gone.end) || os_load_acquire(&g->caller)) &&
+	       os_load_acquire(&g->refs) <= 1;
 }
 
 void group_put_and_wait(struct kmem_group *g)
 {
 	uint64_t id = g->id;
 
+	group_end_left(g, (uintptr_t)__builtin_frame_address(0));
 	group_put(g);
 	group_leave();
 	while (!os_in_program() && os_load_relaxed(&g->id) == id && is_ending(g))
@@ -151,7 +121,7 @@ static void reap(void)
 	while (*link) {
 		struct kmem_group *g = *link;
 
-		if (os_load_acquire(&g->usage) || g->children || os_load_acquire(&g->ending)) {
+		if (os_load_acquire(&g->usage) || g->children || g->caller || g->gone.end) {
 			link = &g->next;
 			continue;
 		}
@@ -369,18 +339,13 @@ void group_unlock(void)
 /* A callback that forked goes on here; those of other threads have vanished. */
 static void forget_group(struct kmem_group *g)
 {
-	bool mine = g->caller == os_self();
-
 	g->usage = g->events = 0;
-	g->refs -= g->threads + g->callers - mine;
+	g->refs -= g->threads;
 	g->threads = 0;
-	g->callers = mine;
-	if (mine)
-		return;
-	g->calling = 0;
-	g->caller = g->running = g->uses_data = 0;
-	if (g->gone.end)
-		group_queue_end(g);
+	if (g->caller && g->caller != os_self())
+		g->caller = GROUP_VANISHED;
+	if (g->caller || g->gone.end)
+		group_queue(g, 0);
 }
 
 void group_after_fork(void)
@@ -413,7 +378,7 @@ void group_end_forgotten(void)
 			continue;
 		}
 		os_lock(&groups.lock);
-		end(g);
+		group_end(g);
 		os_unlock(&groups.lock);
 		group_put(parent);
 		g = groups.first;

@@ -4,6 +4,7 @@
  * stack at a higher address: the library goes on.
  */
 #include <sheaf/debug.h>
+#include <sheaf/group.h>
 #include <sheaf/kmalloc.h>
 #include <sheaf/shrinker.h>
 #include <sheaf/trim.h>
@@ -12,6 +13,7 @@
 #include <sys/mman.h>
 #include <ucontext.h>
 
+#include "group/group.h"
 #include "kit/cache.h"
 #include "kit/told.h"
 #include "kit/unit.h"
@@ -177,6 +179,96 @@ static void a_shrinker_is_left(void **state)
 	shrinker_free(first);
 }
 
+/* --- groups ----------------------------------------------------------------------------------- */
+
+static struct kmem_group *group;
+static unsigned int called, ended;
+
+static bool jump_out_of_reclaim(struct kmem_group *g, size_t bytes, void *data)
+{
+	(void)g, (void)bytes, (void)data;
+	called++;
+	if (called <= 2)
+		longjmp(out, 1);
+	return false;
+}
+
+static void jump_out_of_event(struct kmem_group *g, enum kmem_group_event what, uint64_t bytes,
+			      void *data)
+{
+	(void)g, (void)what, (void)bytes, (void)data;
+	called++;
+	longjmp(out, 1);
+}
+
+static void end_data(void *data)
+{
+	(void)data;
+	ended++;
+}
+
+static void make_group(struct kmem_group_args args)
+{
+	groups.told_left = called = ended = 0;
+	args.end = end_data;
+	group = kmem_group_create("left", NULL, &args);
+	assert_non_null(group);
+}
+
+static void exceed(void)
+{
+	assert_null(kmalloc_charged(64 << 10, GFP_KERNEL, group));
+}
+
+static void pass_the_mark(void)
+{
+	/* The event is at the end of the call, which returns no block. */
+	assert_null(kmalloc_charged(1000, GFP_KERNEL, group));
+}
+
+/* It is called again, and its reference goes. */
+static void a_reclaim_callback_is_left(void **state)
+{
+	struct told told;
+
+	(void)state;
+	make_group((struct kmem_group_args){.hard_limit = 4096, .reclaim = jump_out_of_reclaim});
+	told_begin(&told);
+	assert_false(returns(exceed));
+	assert_false(returns(exceed));
+	assert_true(returns(exceed));
+	assert_int_equal(called, 3);
+	assert_int_equal(ended, 0);
+	kmem_group_put(group);
+	assert_int_equal(ended, 1);
+	told_once(&told);
+}
+
+/* What waits for it notices, too. */
+static void an_event_callback_is_left(void **state)
+{
+	struct kmem_group_args args = {.high = 1, .event = jump_out_of_event};
+	struct told told;
+
+	(void)state;
+	make_group(args);
+	told_begin(&told);
+	assert_false(returns(pass_the_mark));
+	args.data = &args;
+	args.end = end_data;
+	assert_int_equal(kmem_group_set_limits(group, &args), 0);
+	assert_int_equal(ended, 1);
+	assert_int_equal(kmem_group_set_limits(group, NULL), 0);
+	assert_int_equal(ended, 2);
+	make_group(args);
+	assert_false(returns(pass_the_mark));
+	kmem_group_put(group);
+	assert_int_equal(ended, 1);
+	assert_false(os_in_program());
+	assert_int_equal(told_end_kept(&told), 2);
+	assert_int_equal(kmem_group_verify(), 0);
+}
+
 static int set_up(void **state)
 {
 	(void)state;
@@ -190,6 +282,8 @@ int main(void)
 		cmocka_unit_test(a_report_is_left),
 		cmocka_unit_test(a_report_switches_stacks),
 		cmocka_unit_test(a_shrinker_is_left),
+		cmocka_unit_test(a_reclaim_callback_is_left),
+		cmocka_unit_test(an_event_callback_is_left),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, NULL);
