@@ -50,7 +50,7 @@ def parse(lines: Sequence[str]) -> dict[str, float]:
     if not allocations:
         raise Failure("the worker allocated nothing that was counted")
     return {event: count * 1000 / allocations for event, count in found.items()
-            if event not in ("alloc_fastpath", "free_fastpath")}
+            if count and event not in ("alloc_fastpath", "free_fastpath")}
 
 
 def add(document: Document, settings: Settings, workers: Sequence[Worker],
@@ -70,9 +70,8 @@ def add(document: Document, settings: Settings, workers: Sequence[Worker],
 
 
 def _rows(found: dict[str, dict[str, float]]) -> list[list[str]]:
-    """Older results have fewer events."""
-    events = [event for event in dict.fromkeys(chain(*found.values()))
-              if any(work.get(event) for work in found.values())]
+    """Each work has the events that happened in it."""
+    events = list(dict.fromkeys(chain(*found.values())))
     return [[event, *(number(work.get(event, 0)) for work in found.values())] for event in events]
 
 

@@ -94,15 +94,13 @@ The causes were not tested.
 
 def page(model: Document, before: Document) -> str:
     """The whole page."""
-    return ("<!-- Made from bench/results/sim-scale.json by scripts/update-numbers. -->\n"
-            "# The model of large machines, beside measurements\n\n"
+    return ("# The model of large machines, beside measurements\n\n"
             "What [`sheaf sim scale`](../internals/scale.md) says, beside what was measured on 2 real CPUs and what the "
             "kernel's documents report of large machines. A point that was not run has no row, or a –.\n\n"
             "- command: `tools/sheaf sim scale --study >bench/results/sim-scale.json`\n"
             "- before: `scripts/simulate-library 7630ba1 DIR` and `tools/sheaf sim scale --before --build DIR "
             ">bench/results/sim-scale-before.json`\n"
             f"- libsheaf: {model.machine['libsheaf']}, seed {model.machine['seed']}\n"
-            "- every number: [bench/results/sim-scale.json](../../bench/results/sim-scale.json), "
-            "[sim-scale-before.json](../../bench/results/sim-scale-before.json)\n\n"
+            "- every number: `bench/results/sim-scale.json`, `bench/results/sim-scale-before.json`\n\n"
             "![Rates by number of CPUs](../pictures/measured-scale-model.svg)\n\n"
             f"```text\n{text(model, before)}\n```\n\n{UNFIT}")

@@ -38,8 +38,13 @@ def plural(n: int, what: str, width: int = 0) -> str:
     return f"{n:{width}} {what}{'' if n == 1 else 's'}"
 
 
+def steady(estimate: Estimate) -> bool:
+    """False if the interval's ends differ by more than a factor of ten: they say nothing then."""
+    return not 0 < 10 * estimate.low < estimate.high
+
+
 def interval(estimate: Estimate) -> str:
-    return f"{number(estimate.low)}–{number(estimate.high)}"
+    return f"{number(estimate.low)}–{number(estimate.high)}" if steady(estimate) else "not steady"
 
 
 def stacked(estimate: Estimate) -> str:
@@ -48,7 +53,8 @@ def stacked(estimate: Estimate) -> str:
 
 
 def beside(estimate: Estimate) -> str:
-    return f"{estimate.value:.2f} [{estimate.low:.2f}–{estimate.high:.2f}]"
+    found = f"{estimate.low:.2f}–{estimate.high:.2f}" if steady(estimate) else "not steady"
+    return f"{estimate.value:.2f} [{found}]"
 
 
 def render(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -129,7 +129,7 @@ class Report(unittest.TestCase):
         kfree = {"allocator": "sheaf", "way": "kfree_rcu"}
         self.assertEqual(rcu_report.net(document, "cpu", kfree, ("memb", 1)), [3.0, 3.0])
         rows = {row[0]: row[1:] for row in rcu_report.ratio_rows(document, kfree)}
-        self.assertEqual(rows["glibc call_rcu"][0].split("\n")[0], "26.00")
+        self.assertEqual(rows["glibc call_rcu"][0].split("\n")[0], "26.0")
         self.assertIn("kfree_rcu\n2 writers\nwide barn", self.works)
         paced = [arguments for arguments in workers["glibc"].asked if "--rate" in arguments]
         self.assertFalse([one for one in paced if "immediate" in one])

@@ -19,9 +19,9 @@ BEYOND = [10.6, 10.7, 10.8, 10.9, 11.0, 11.1]  # does not: 5.4 % more
 
 
 def results(*samples: list[float], unit: str = "ns/pair", **params: Any) -> list[dict[str, Any]]:
-    """One result for each list of samples: batch 1, 2, ..."""
-    return [{"name": "batch", "params": {"allocator": "sheaf", "batch": i + 1, **params},
-             "unit": unit, "samples": one} for i, one in enumerate(samples)]
+    """One row of results for each list of samples: batch 1, 2, ..."""
+    return [{"params": {"allocator": "sheaf", "batch": i + 1, **params}, "samples": {"batch": {unit: one}}}
+            for i, one in enumerate(samples)]
 
 
 class Verdict(unittest.TestCase):
@@ -180,8 +180,10 @@ class Command(unittest.TestCase):
         self.assertIn("in common", self.refused(good, self.suite("none.json", [])))
         self.assertIn("twice", self.refused(good, self.suite("2.json", results(TEN) * 2)))
         for bad in ("5", "{}", '{"suite": "batch", "machine": [], "results": []}',
-                    '{"suite": "batch", "machine": {}, "results": [7]}'):
+                    *(f'{{"suite": "batch", "machine": {{}}, "results": [{row}]}}' for row in (
+                        "7", '{"samples": {}}', '{"params": {}, "samples": {"batch": 7}}',
+                        '{"params": {}, "at": 7, "samples": {"batch": {"ns/pair": [[1]]}}}'))):
             self.assertIn("not the results", self.refused(good, self.file("bad", bad)), bad)
         for samples in ([], ["1"], [float("nan")], [float("inf")], 3):
-            bad = self.suite("bad", [{**results(TEN)[0], "samples": samples}])
+            bad = self.suite("bad", [{**results(TEN)[0], "samples": {"batch": {"ns/pair": samples}}}])
             self.assertIn("not the results", self.refused(good, bad), samples)

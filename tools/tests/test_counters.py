@@ -24,7 +24,7 @@ class Counters(unittest.TestCase):
         found = counters.parse(lines(alloc_fastpath=1900, alloc_slowpath=100, barn_get=50))
         self.assertEqual(found["barn_get"], 25)
         self.assertEqual(found["alloc_slowpath"], 50)
-        self.assertEqual(found["sheaf_flush"], 0)
+        self.assertNotIn("sheaf_flush", found)
 
     def test_a_worker_without_statistics_is_named(self):
         for wrong in ([], ["4.5"], lines()[:2], lines()):

@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: MIT
-"""The pictures of docs/performance.md: self-contained files, whose text lies inside the picture."""
+"""The pictures of docs/performance.md: self-contained files, whose text lies inside the picture; and the
+pages of stored results."""
 import re
 import unittest
 import xml.etree.ElementTree as xml
-from pathlib import Path
+from unittest import mock
 
+from sheaf_bench import site
 from sheaf_bench.document import read
 from sheaf_bench.pictures import PICTURES
+from sheaf_bench.site import RESULTS
 from sheaf_bench.svg import COLUMN, MARGIN
 
-RESULTS = Path(__file__).resolve().parents[2] / "bench" / "results"
 SVG = "{http://www.w3.org/2000/svg}"
 
 
@@ -65,3 +67,14 @@ class Pictures(unittest.TestCase):
         for name, text in self.drawn.items():
             notes = re.findall('<text class="note"[^>]*>([^<]*)<', text)
             self.assertTrue(notes[-1].endswith("."), name)
+
+
+class Pages(unittest.TestCase):
+    def test_all_stored_results_have_a_page(self) -> None:
+        names = {site.page_of(path) for path in RESULTS.glob("*.json") if path.stem != "detect"}
+        self.assertIn(site.MODEL, names)
+        self.assertNotIn(None, names)
+        for name in names:
+            with mock.patch("sheaf_tool.stats.RESAMPLES", 20):  # intervals are of no interest here
+                text = site.page(name)
+            self.assertRegex(text, "(?s)^# .*\n- command: .*\n```text\n.*\n```\n", name)

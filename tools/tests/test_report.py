@@ -11,7 +11,8 @@ from sheaf_bench import page
 from sheaf_bench.document import Document, read
 from sheaf_bench.suites import SUITES, batch
 from sheaf_bench.svg import axis_limit, axis_step
-from sheaf_tool.table import WIDTH, number, render
+from sheaf_tool.stats import Estimate
+from sheaf_tool.table import WIDTH, beside, number, render, stacked
 
 ALLOCATORS = {"sheaf": 4.0, "no-sheaf": 123.0, "glibc": 11.0, "jemalloc": 6.0, "mimalloc": 16.0,
               "tcmalloc": 7.0, "dpdk": 5.0, "harness": 1.0}
@@ -43,6 +44,11 @@ class Table(unittest.TestCase):
         shown = [number(value) for value in (0.126, 9.994, 9.996, 12.34, 99.94, 99.96, 1234.0)]
         self.assertEqual(shown, ["0.13", "9.99", "10.0", "12.3", "99.9", "100", "1234"])
 
+    def test_an_interval_of_more_than_ten_times_is_not_steady(self) -> None:
+        for low, high, said in ((0.5, 5.0, "0.50–5.00"), (0.0, 9.0, "0.00–9.00"), (0.3, 7.5, "not steady")):
+            self.assertEqual(beside(Estimate(1, low, high)), f"1.00 [{said}]")
+            self.assertEqual(stacked(Estimate(1, low, high)), f"1.00\n{said}")
+
     def test_fits_the_terminal(self) -> None:
         for repetitions in (3, 7):
             text = batch.SUITE.text(invented(repetitions))
@@ -66,28 +72,50 @@ class Table(unittest.TestCase):
 
 
 class Json(unittest.TestCase):
-    def test_form(self) -> None:
-        raw = json.loads(json.dumps(invented().as_json()))
-        self.assertEqual(list(raw), ["suite", "machine", "results"])
-        for result in raw["results"]:
-            self.assertEqual(list(result), ["name", "params", "unit", "samples"])
-            self.assertIn("allocator", result["params"])
-            self.assertEqual(result["unit"], "ns/pair")
-
-    def test_read_back(self) -> None:
+    def read_back(self, document: Document) -> Document:
         with tempfile.TemporaryDirectory() as directory:
             path = Path(directory) / "batch.json"
-            invented().write(path)
-            self.assertEqual(read(path), invented())
+            document.write(path)
+            return read(path)
 
-    def test_a_result_is_a_line(self) -> None:
+    def test_read_back(self) -> None:
+        document = self.read_back(invented())
+        self.assertEqual([(one.name, one.params, one.unit) for one in document.results],
+                         [(one.name, one.params, one.unit) for one in invented().results])
+        self.assertEqual(self.read_back(document), document)
+
+    def test_params_are_written_once(self) -> None:
+        document = Document("batch", {})
+        for name, unit in (("time", "ns"), ("time", "s"), ("size", "bytes")):
+            document.result(name, {"allocator": "sheaf"}, unit).samples.append(1.5)
+        self.assertEqual(document.as_json()["results"], [
+            {"params": {"allocator": "sheaf"}, "samples": {"time": {"ns": [1.5], "s": [1.5]}, "size": {"bytes": [1.5]}}}])
+        self.assertEqual(self.read_back(document), document)
+
+    def test_a_curve_is_a_row(self) -> None:
+        document = Document("batch", {})
+        for at in (0.5, 1.0):
+            document.result("resident", {"allocator": "sheaf", "at": at}, "MiB").samples += [at, 7.0]
+        document.result("resident", {"allocator": "sheaf"}, "MiB").samples.append(7.5)
+        self.assertEqual(document.as_json()["results"], [
+            {"params": {"allocator": "sheaf"}, "at": [0.5, 1.0], "samples": {"resident": {"MiB": [[0.5, 7], [1, 7]]}}},
+            {"params": {"allocator": "sheaf"}, "samples": {"resident": {"MiB": [7.5]}}}])
+        self.assertEqual(self.read_back(document), document)
+
+    def test_six_digits(self) -> None:
+        document = Document("batch", {"load": 1.23456789, "counters": {"fifo": {"refill": 0.123456789}}})
+        document.result("time", {"allocator": "sheaf"}, "ns").samples += [1.23456789, 2.0]
+        self.assertEqual(document.as_json(), {
+            "suite": "batch", "machine": {"load": 1.23457, "counters": {"fifo": {"refill": 0.123457}}},
+            "results": [{"params": {"allocator": "sheaf"}, "samples": {"time": {"ns": [1.23457, 2]}}}]})
+
+    def test_a_row_is_a_line(self) -> None:
         document = invented()
         text = document.text()
         self.assertEqual(json.loads(text), document.as_json())
-        results = [line.rstrip(",") for line in text.splitlines() if line.startswith('{"name"')]
-        self.assertEqual([json.loads(line) for line in results], document.as_json()["results"])
-        self.assertEqual(len(text.splitlines()),
-                         len(document.machine) + len(document.results) + 5)
+        rows = [line.rstrip(",") for line in text.splitlines() if line.startswith('{"params"')]
+        self.assertEqual([json.loads(line) for line in rows], document.as_json()["results"])
+        self.assertEqual(len(text.splitlines()), len(document.machine) + len(rows) + 5)
 
 
 class Picture(unittest.TestCase):

@@ -176,7 +176,7 @@ class Program(unittest.TestCase):
         found = sheaf(*words, "--json")
         self.assertEqual((found.returncode, found.stderr), (0, ""))
         results = json.loads(found.stdout)["results"]
-        self.assertEqual({one["unit"] for one in results}, {"Mops/s", "lines/op", "MiB", "MiB at most", "% in locks", "CPUs alone", "steady"})
+        self.assertEqual(set(results[0]["samples"]["sim-scale"]), {"Mops/s", "lines/op", "MiB", "MiB at most", "% in locks", "CPUs alone", "steady"})
         self.assertEqual(results[0]["params"], {"allocator": "sheaf", "machine": "this-2cpu",
                                                 "workload": "batch-10", "cpus": 2, "tasks": 2})
 

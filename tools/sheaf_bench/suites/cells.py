@@ -137,8 +137,7 @@ def ratio_cell(one: Sequence[float], other: Sequence[float]) -> str:
     """The first over the second; empty if nothing is left after subtracting the harness's time."""
     if not one or not other or min(other) <= 0:
         return NOTHING
-    value = ratio(one, other)
-    return f"{value.value:.2f}\n{value.low:.2f}–{value.high:.2f}"
+    return stacked(ratio(one, other))
 
 
 def less(found: Sequence[float], harness: Sequence[float]) -> list[float]:

@@ -20,7 +20,6 @@ from .cells import Cell, Part, intervals, measure
 from .suite import IDLE, Settings, Suite, Table, missing_lines
 
 BYTES = "bytes/object"
-NS = "ns/object"
 SECONDS = "s"
 OBJECTS = 10_000_000
 QUICK_OBJECTS = 2_000_000
@@ -48,9 +47,7 @@ def record(document: Document, params: dict[str, Any], lines: list[str]) -> None
     for phase in ends:
         taken = {**params, "phase": phase}
         seconds = ends[phase] - began
-        if phase in TIMED:
-            document.result("time", taken, NS).samples.append(seconds / objects * 1e9)
-        elif phase == "idle":
+        if phase == "idle":
             seconds += document.machine["idle_ms"] / 1000
         document.result("time", taken, SECONDS).samples.append(seconds)
         began = ends[phase]
@@ -112,10 +109,11 @@ def header(document: Document, order: str) -> list[str]:
 
 
 def rows(document: Document, order: str) -> list[list[str]]:
+    objects = document.machine["objects"]
     table = []
     for name in document.allocators():
-        times = [median(document.samples(NS, allocator=name, order=order, phase=phase))
-                 for phase in TIMED]
+        times = [median([seconds / objects * 1e9 for seconds in
+                         document.samples(SECONDS, allocator=name, order=order, phase=phase)]) for phase in TIMED]
         table.append([name, *(stacked(resident(document, name, order, phase))
                               for phase in phases(document, order)), *map(stacked, times)])
     return table

@@ -32,6 +32,7 @@ SIZES = {"64": "objects of 64 bytes", "mixed": "objects of 16 bytes to 4 KiB"}
 PROGRAMS = {"64": "trim", "mixed": "trim-mixed"}
 PHASES = {"grow": "all\nallocated", "most": "95 %\nfreed", "rest": "{live} s\nlater", "free": "all\nfreed",
           "live": "{live} s\nlater", "trim": "after\ntrimming"}
+LIVES = "rest", "live"  # phases that are drawn
 CALLS = ("most", "rest", "free", "live")
 TENTH = 0.1  # of what was resident when all was allocated
 
@@ -43,9 +44,10 @@ def record(document: Document, params: dict[str, Any], lines: list[str]) -> None
     longest: dict[str, float] = {}
     for line in lines:
         phase, done, seconds, now, block = line.split()
-        # Looks of a life are at different times in each run: fifty points, and at each the last one.
+        # Looks of a life are at different times in each run: fifty points, and at each the last one. Of the
+        # other phases, the end.
         at = min(round(float(done), 2), 1.0)
-        if round(at * 100) % 2 == 0:
+        if at == 1.0 or phase in LIVES and round(at * 100) % 2 == 0:
             resident[phase, at] = round(int(now) / (1 << 20), 2)
         lasted[phase] = float(seconds)
         longest[phase] = max(longest.get(phase, 0.0), float(block) / 1e6)
