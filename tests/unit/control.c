@@ -3,9 +3,9 @@
  * Questions through the control socket: without memory for the answer, on a small stack, by a user
  * without a number, and while the process forks or closes all descriptors.
  */
+#include <alloca.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <pthread.h>
 #include <sched.h>
 #include <sheaf/group.h>
@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "kit/check.h"
+#include "kit/clock.h"
 #include "kit/process.h"
 #include "kit/unit.h"
 #include "os/channel.h"
@@ -88,11 +89,14 @@ static void no_memory_for_traces(void **state)
 
 /* --- a small stack ---------------------------------------------------------------------------- */
 
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-#define SMALL (4 * PTHREAD_STACK_MIN) /* for what the sanitizer adds to each frame */
+/* How much of a thread's stack the library may use. A thread with PTHREAD_STACK_MIN has 13 KiB. */
+#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__) || !defined(__OPTIMIZE__)
+#define ROOM ((size_t)32 << 10) /* for what is added to each frame */
 #else
-#define SMALL PTHREAD_STACK_MIN
+#define ROOM ((size_t)8 << 10)
 #endif
+
+#define STACK ((size_t)1 << 20) /* nothing is mapped in its lower half */
 
 static void *ask_all(void *s)
 {
@@ -105,6 +109,7 @@ static void *ask_all(void *s)
 	for (size_t i = 0; i < sizeof(questions) / sizeof(*questions); i++) {
 		int file = connect_to_self();
 
+		clock_pass_ms(60 * 1000); /* rounds of housekeeping look at all that changes */
 		ask(s, file, questions[i], answer, sizeof(answer));
 		CHECK(!strcmp(answer, "ok\n"));
 		close(file);
@@ -115,17 +120,30 @@ static void *ask_all(void *s)
 	return NULL;
 }
 
+static void *use_with_room(void *stack)
+{
+	char *lowest = (char *)stack + STACK / 2;
+	volatile char *used = alloca((size_t)((char *)__builtin_frame_address(0) - lowest) - ROOM);
+	struct kmem_cache *s;
+
+	*used = 0;
+	s = make_used();
+	CHECK(kmem_group_create("group", NULL, NULL));
+	return ask_all(s);
+}
+
 static void ask_on_small_stack(void)
 {
-	struct kmem_cache *s = make_used();
+	char *stack = mmap(NULL, STACK, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	pthread_attr_t small;
 	pthread_t thread;
 
-	CHECK(kmem_group_create("group", NULL, NULL));
+	CHECK(stack != MAP_FAILED &&
+	      mprotect(stack + STACK / 2, STACK / 2, PROT_READ | PROT_WRITE) == 0);
 	CHECK(dup2(open("/dev/null", O_WRONLY | O_CLOEXEC), STDERR_FILENO) >= 0); /* TRACE lines */
 	pthread_attr_init(&small);
-	CHECK(pthread_attr_setstacksize(&small, (size_t)SMALL) == 0);
-	CHECK(pthread_create(&thread, &small, ask_all, s) == 0);
+	CHECK(pthread_attr_setstack(&small, stack, STACK) == 0);
+	CHECK(pthread_create(&thread, &small, use_with_room, stack) == 0);
 	pthread_join(thread, NULL);
 }
 

@@ -10,16 +10,23 @@
 
 #include "os/linux/file.h"
 
-#define LONGEST 1024 /* a path; groups with longer ones are not looked at */
+#define FILE_NAME 32 /* bytes of the longest one, with a slash */
 
-/* The number at the beginning of a group's file; SIZE_MAX if there is none: no file, "max", -1. */
-static size_t number_in(const char *group, const char *file, size_t *second)
+/* Not on the stack, which may be small. */
+static char cgroup_text[4096];
+
+/* The number at the beginning of a group's file; SIZE_MAX if there is none: no file, "max", -1.
+ * Behind the group's path is room for FILE_NAME bytes. */
+static size_t number_in(char *group, const char *file, size_t *second)
 {
-	char path[LONGEST + 32], text[64], *end;
+	char text[64], *end = group + strlen(group);
 	size_t first;
+	int length;
 
-	snprintf(path, sizeof(path), "%s/%s", group, file);
-	if (os_file_read(path, text, sizeof(text)) <= 0 || *text < '0' || *text > '9')
+	snprintf(end, FILE_NAME, "/%s", file);
+	length = os_file_read(group, text, sizeof(text));
+	*end = '\0';
+	if (length <= 0 || *text < '0' || *text > '9')
 		return SIZE_MAX;
 	first = strtoull(text, &end, 10);
 	if (second)
@@ -28,7 +35,7 @@ static size_t number_in(const char *group, const char *file, size_t *second)
 }
 
 /* Above memory.high the kernel slows the group down, so it is not memory to be counted on. */
-static size_t memory_in(const char *group, bool unified)
+static size_t memory_in(char *group, bool unified)
 {
 	size_t most = number_in(group, unified ? "memory.max" : "memory.limit_in_bytes", NULL),
 	       high = unified ? number_in(group, "memory.high", NULL) : SIZE_MAX;
@@ -36,7 +43,7 @@ static size_t memory_in(const char *group, bool unified)
 	return most < high ? most : high;
 }
 
-static size_t cpus_in(const char *group, bool unified)
+static size_t cpus_in(char *group, bool unified)
 {
 	size_t period = 0, quota = unified ? number_in(group, "cpu.max", &period) : SIZE_MAX;
 
@@ -47,7 +54,7 @@ static size_t cpus_in(const char *group, bool unified)
 
 /* In the group with this path, and in those around it, up to the first `root_length` characters. */
 static size_t least_above(char *path, size_t root_length, bool unified,
-			  size_t (*read)(const char *group, bool unified))
+			  size_t (*read)(char *group, bool unified))
 {
 	size_t least = SIZE_MAX, length = strlen(path), now;
 
@@ -75,14 +82,14 @@ static bool has_memory(const char *list)
 }
 
 static size_t least_of(const char *root, const char *groups,
-		       size_t (*read)(const char *group, bool unified))
+		       size_t (*read)(char *group, bool unified))
 {
 	size_t least = SIZE_MAX;
 
 	for (; *groups; groups += strcspn(groups, "\n"), groups += *groups == '\n') {
 		const char *list = groups + strcspn(groups, ":\n"), *group;
 		bool unified = !strncmp(list, "::", 2);
-		char path[LONGEST];
+		char path[CGROUP_LONGEST + FILE_NAME];
 		size_t now, length;
 		int written;
 
@@ -92,9 +99,9 @@ static size_t least_of(const char *root, const char *groups,
 		if (*group != ':')
 			continue;
 		length = strlen(root) + (unified ? 0 : strlen("/memory"));
-		written = snprintf(path, sizeof(path), "%s%s%.*s", root, unified ? "" : "/memory",
+		written = snprintf(path, CGROUP_LONGEST, "%s%s%.*s", root, unified ? "" : "/memory",
 				   (int)strcspn(group + 1, "\n"), group + 1);
-		if (written < 0 || (size_t)written >= sizeof(path))
+		if (written < 0 || written >= CGROUP_LONGEST)
 			continue;
 		now = least_above(path, length, unified, read);
 		least = now < least ? now : least;
@@ -112,21 +119,19 @@ size_t cgroup_cpus_of(const char *root, const char *groups)
 	return least_of(root, groups, cpus_in);
 }
 
-static size_t of_this_process(size_t (*of)(const char *root, const char *groups))
+const char *cgroup_list(void)
 {
-	char groups[4096];
+	int length = os_file_read("/proc/self/cgroup", cgroup_text, sizeof(cgroup_text));
 
-	if (os_file_read("/proc/self/cgroup", groups, sizeof(groups)) <= 0)
-		return SIZE_MAX;
-	return of(CGROUP_ROOT, groups);
+	return length > 0 ? cgroup_text : "";
 }
 
 size_t cgroup_memory(void)
 {
-	return of_this_process(cgroup_memory_of);
+	return cgroup_memory_of(CGROUP_ROOT, cgroup_list());
 }
 
 size_t cgroup_cpus(void)
 {
-	return of_this_process(cgroup_cpus_of);
+	return cgroup_cpus_of(CGROUP_ROOT, cgroup_list());
 }

@@ -19,7 +19,6 @@
 
 #include "os/descriptor.h"
 #include "os/linux/cgroup.h"
-#include "os/linux/file.h"
 
 static struct os_descriptor trigger = {.file = -1};
 
@@ -40,17 +39,17 @@ static bool open_trigger(const char *path)
 /* The group of the unified hierarchy. */
 static bool open_trigger_of_group(void)
 {
-	char groups[4096], path[sizeof(groups) + 64], *group;
+	const char *groups = cgroup_list(), *group;
+	char path[CGROUP_LONGEST];
+	int length;
 
-	if (os_file_read("/proc/self/cgroup", groups, sizeof(groups)) <= 0)
-		return false;
 	group = !strncmp(groups, "0::/", 4) ? groups : strstr(groups, "\n0::/");
 	if (!group)
 		return false;
 	group = strchr(group, '/');
-	group[strcspn(group, "\n")] = '\0';
-	snprintf(path, sizeof(path), CGROUP_ROOT "%s/memory.pressure", group);
-	return open_trigger(path);
+	length = snprintf(path, sizeof(path), CGROUP_ROOT "%.*s/memory.pressure",
+			  (int)strcspn(group, "\n"), group);
+	return length > 0 && (size_t)length < sizeof(path) && open_trigger(path);
 }
 
 bool os_pressure_begin(void)

@@ -239,7 +239,7 @@ static void find_nodes(void)
 /* For one CPU, unless another CPU behind the same cache has already listed it. */
 static void find_llc(unsigned int cpu, unsigned int unused)
 {
-	char path[80], text[4096];
+	char path[80], text[1024];
 
 	(void)unused;
 	if (os.llc_of_cpu[cpu])
