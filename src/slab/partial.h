@@ -8,10 +8,10 @@
  * A slab that becomes empty is usually the first of them from then on: the next one to be taken
  * from, if partial ones do not suffice.
  *
- * A slab that was full goes last, so that many of its objects are free when its turn comes: a refill
- * then needs few slabs. After a shrink memory is worth more than that: as many of them as the node
- * has slabs (`ahead`) go first. Then nearly full slabs are filled up, and those with few objects in
- * use are left alone until they are empty.
+ * A slab that was full goes last, so that many of its objects are free when its turn comes: then a
+ * refill needs few slabs. After a shrink memory is worth more than that: as many of them as the
+ * node has slabs (`ahead`) go first. Then nearly full slabs are filled up, and those with few
+ * objects in use are left alone until they are empty.
  *
  * Callers: src/slab/ only.
  */

@@ -12,6 +12,7 @@
 #include "os/lock.h"
 #include "page/limit.h"
 #include "page/map_kept.h"
+#include "sim/kit/quiet.h"
 #include "sim/sim.h"
 #include "slab/marks.h"
 #include "slab/partial.h"
@@ -87,19 +88,25 @@ static void use_at_limit(unsigned int fibre, void *unused)
 		sim_fail("NULL, although all objects of two slabs were free");
 }
 
-static void reach_limit(unsigned int fibre, void *unused)
+/* From now on, allocations of pages fail, and the cache has no free objects in sheaves. */
+static void forbid_pages(void)
 {
-	(void)fibre, (void)unused;
-	s = kmem_cache_create("freed", 512, NULL, SLAB_NO_MERGE);
 	fails = kmem_cache_create("fails", OS_PAGE, NULL, SLAB_NO_MERGE | SLAB_NO_SHEAVES);
-	for (unsigned int i = 0; i < OBJECTS; i++)
-		objects[i] = kmem_cache_alloc(s, GFP_KERNEL);
 	kmem_cache_shrink(s);
 	sheaf_set_limits(0, page_limit.held << OS_PAGE_SHIFT);
 	while (kmem_cache_alloc(fails, GFP_KERNEL))
 		;
 	if (s->sheaf.slab.marks)
 		sim_fail("marks %#x after a failure", s->sheaf.slab.marks);
+}
+
+static void reach_limit(unsigned int fibre, void *unused)
+{
+	(void)fibre, (void)unused;
+	s = kmem_cache_create("freed", 512, NULL, SLAB_NO_MERGE);
+	for (unsigned int i = 0; i < OBJECTS; i++)
+		objects[i] = kmem_cache_alloc(s, GFP_KERNEL);
+	forbid_pages();
 }
 
 static int uncounted(void *config)
@@ -224,6 +231,85 @@ static int marked(void *config)
 	return !looks;
 }
 
+/* --- a prefilled sheaf returns, and a drain begins and ends before it is in the slot --- */
+
+static struct slab_sheaf *lent;
+
+static void lend(unsigned int fibre, void *unused)
+{
+	(void)fibre, (void)unused;
+	s = kmem_cache_create("lends", 512, NULL, SLAB_NO_MERGE);
+	sim_go_to(PAUSES);
+	kmem_cache_free(s, kmem_cache_alloc(s, GFP_KERNEL));
+	lent = kmem_cache_prefill_sheaf(s, GFP_KERNEL, 8);
+	kmem_cache_shrink(s);
+	if (!lent || has_set_bit())
+		sim_fail("no sheaf, or marks %#x", s->sheaf.slab.marks);
+}
+
+static void return_or_shrink(unsigned int fibre, void *unused)
+{
+	(void)unused;
+	sim_go_to(fibre);
+	if (fibre == PAUSES)
+		kmem_cache_return_sheaf(s, GFP_KERNEL, lent);
+	if (fibre == FREES)
+		kmem_cache_shrink(s);
+}
+
+static int returned(void *config)
+{
+	sim_start(config);
+	sim_run(1, lend, NULL);
+	reached = has_set_bit;
+	sim_run(FIBRES, return_or_shrink, NULL);
+	quiet_marks(&s->sheaf);
+	return !looks;
+}
+
+/* --- a slow path takes an empty slab off the stack of deferred ones, and has not yet listed it ---
+ */
+
+static bool has_taken_deferred(void)
+{
+	return node->deferred == SLAB_NONE;
+}
+
+static void defer_empty(unsigned int fibre, void *unused)
+{
+	(void)fibre, (void)unused;
+	s = kmem_cache_create("defers", 512, NULL, SLAB_NO_MERGE | SLAB_NO_SHEAVES);
+	for (unsigned int i = 0; i < OBJECTS; i++)
+		objects[i] = kmem_cache_alloc(s, GFP_KERNEL);
+	forbid_pages();
+	node = s->sheaf.slab.nodes[0];
+	os_lock(&node->lock);
+	for (unsigned int i = 0; i < s->sheaf.slab.oo.objects; i++)
+		kmem_cache_free_nolock(s, objects[i]);
+	os_unlock(&node->lock);
+	if (s->sheaf.slab.marks != MARK_DEFERRED)
+		sim_fail("marks %#x after the frees", s->sheaf.slab.marks);
+}
+
+static void list_at_limit(unsigned int fibre, void *unused)
+{
+	(void)unused;
+	sim_go_to(fibre);
+	if (fibre == PAUSES)
+		kmem_cache_free(s, objects[OBJECTS - 1]);
+	if (fibre == LOOKS && !kmem_cache_alloc(fails, GFP_KERNEL))
+		sim_fail("NULL, although all objects of a slab were free");
+}
+
+static int listed(void *config)
+{
+	sim_start(config);
+	sim_run(1, defer_empty, NULL);
+	reached = has_taken_deferred;
+	sim_run(FIBRES, list_at_limit, NULL);
+	return !looks;
+}
+
 /* --- a block that waited goes, because a smaller one takes its cell --- */
 
 enum {
@@ -289,6 +375,8 @@ int main(void)
 	failed += sim_in_child(uncounted_in_child, &config, &hash) != 0;
 	failed += sim_in_child(joined, &config, &hash) != 0;
 	failed += sim_in_child(marked, &config, &hash) != 0;
+	failed += sim_in_child(returned, &config, &hash) != 0;
+	failed += sim_in_child(listed, &config, &hash) != 0;
 	failed += sim_in_child(replaced, &config, &hash) != 0;
 	return failed != 0;
 }
