@@ -132,6 +132,7 @@ static void stop_counting(void)
 static void after_fork_in_child(void)
 {
 	os_after_fork();
+	sheaf_budget_after_fork();
 	if (!os.counting)
 		stop_counting();
 	housekeeping_in_child();

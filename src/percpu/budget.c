@@ -11,14 +11,18 @@
 
 struct sheaf_budget sheaf_budget;
 
-/* What a CPU did not add to the sum yet, alone in its line. */
-static struct {
+/* The part of a CPU, alone in its line. */
+static struct part {
 	intptr_t bytes;
+	intptr_t added; /* so much of it to the shared sum */
 } __attribute__((aligned(64))) parts[OS_MAX_ROWS];
 
-static void add_part(intptr_t *part)
+static void add_part(struct part *part)
 {
-	os_fetch_add_relaxed(&sheaf_budget.used, os_exchange(part, 0));
+	intptr_t added = os_load_relaxed(&part->added), bytes = os_load_relaxed(&part->bytes);
+
+	if (os_cmpxchg(&part->added, &added, bytes))
+		os_fetch_add_relaxed(&sheaf_budget.used, bytes - added);
 }
 
 void sheaf_budget_set_limit(size_t bytes)
@@ -27,8 +31,8 @@ void sheaf_budget_set_limit(size_t bytes)
 	os_store_relaxed(&sheaf_budget.limit, (intptr_t)bytes);
 	/* They may be above the new share. */
 	for (uint32_t cpu = 0; cpu < os.nr_cpus; cpu++)
-		if (os_load_relaxed(&parts[cpu].bytes))
-			add_part(&parts[cpu].bytes);
+		if (os_load_relaxed(&parts[cpu].bytes) != os_load_relaxed(&parts[cpu].added))
+			add_part(&parts[cpu]);
 }
 
 void sheaf_budget_init(void)
@@ -40,8 +44,9 @@ void sheaf_budget_init(void)
 
 void sheaf_budget_add(intptr_t bytes)
 {
-	intptr_t *part = &parts[os_cpu()].bytes;
-	intptr_t now = os_fetch_add_relaxed(part, bytes) + bytes,
+	struct part *part = &parts[os_cpu()];
+	intptr_t now = os_fetch_add_relaxed(&part->bytes, bytes) + bytes -
+		       os_load_relaxed(&part->added),
 		 share = os_load_relaxed(&sheaf_budget.share);
 
 	if (now > share || now < -share)
@@ -50,10 +55,17 @@ void sheaf_budget_add(intptr_t bytes)
 
 size_t sheaf_budget_used(void)
 {
-	intptr_t used = os_load_relaxed(&sheaf_budget.used);
+	intptr_t used = 0;
 
 	for (uint32_t cpu = 0; cpu < os.nr_cpus; cpu++)
 		used += os_load_relaxed(&parts[cpu].bytes);
 	/* Others may add to one while this reads another. */
 	return used > 0 ? (size_t)used : 0;
+}
+
+void sheaf_budget_after_fork(void)
+{
+	sheaf_budget.used = 0;
+	for (uint32_t cpu = 0; cpu < os.nr_cpus; cpu++)
+		sheaf_budget.used += parts[cpu].added;
 }

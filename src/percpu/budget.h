@@ -7,8 +7,8 @@
  * all its objects from when it comes into a barn's cell with them until that cell is free. So
  * exchanges of whole sheaves, which keep the number of cells, do not count: an empty sheaf that a
  * full one was exchanged for counts like that one, because the next exchange may bring it back. But
- * while more than half of the limit is used, it does not. What counts is summed up by CPU, and
- * added to the shared sum from time to time. Slow paths read this once for a whole sheaf.
+ * while more than half of the limit is used, it does not. What counts is summed up by CPU
+ * (parts), and added to the shared sum from time to time. Slow paths read this once for a whole sheaf.
  *
  * Above the limit, barns store no sheaves: objects return to their slabs, and sheaves to the pool,
  * until the sum is no longer above it. Sheaves that a CPU works with are made all the same: main,
@@ -18,15 +18,17 @@
  * barns. Nor does an oversize prefilled sheaf, all of which is the program's.
  *
  * Invariants
- *  J1. `used` and `parts` together are the sum, over every sheaf of a cache but oversize ones, of
- *      its memory, and over every cell with BARN_COUNTED (barn.h), of its sheaf's capacity times
- *      the stride of the cache's objects. Sheaves that belong to no cache do not count
- *      (src/rcu/any.c). In a forked child, what vanished threads had in hand still counts, because
- *      that memory is lost.
+ *  J1. All parts together are the sum, over every sheaf of a cache but oversize ones, of its
+ *      memory, and over every cell with BARN_COUNTED (barn.h), of its sheaf's capacity times the
+ *      stride of the cache's objects. Sheaves that belong to no cache do not count (src/rcu/any.c).
+ *      In a forked child, what vanished threads had in hand still counts, because that memory is
+ *      lost.
  *  J2. While `used` is above the limit, no sheaf enters a barn, and allocations free the sheaves
  *      that they empty (but for signal handlers: nolock.h).
- *  J3. No part is above `share`, or below -share, but for a moment. All parts together are at most
- *      a sixteenth of the limit.
+ *  J3. `used` is what CPUs have added of their parts, but for a moment; a thread that vanishes in
+ *      that moment leaves a wrong one to a forked child, which adds up again. No part has more than
+ *      `share`, or less than -share, that is not added, but for a moment: together a sixteenth of
+ *      the limit at most.
  *
  * Locks: none. Callers: src/percpu/; src/cache/ to set the limit; src/stats/.
  */
@@ -46,7 +48,7 @@
 
 /* Alone in its line, which many CPUs read. */
 struct sheaf_budget {
-	intptr_t used;	/* bytes, without the parts: may be negative */
+	intptr_t used;	/* bytes that CPUs have added: may be negative */
 	intptr_t limit; /* bytes */
 	intptr_t share; /* of a part */
 } __attribute__((aligned(64)));
@@ -59,6 +61,8 @@ void sheaf_budget_init(void);
 void sheaf_budget_set_limit(size_t bytes);
 /* The whole sum. Looks at all CPUs. */
 size_t sheaf_budget_used(void);
+/* In a forked child: `used` again. */
+void sheaf_budget_after_fork(void);
 /* So many bytes more count, or less. */
 void sheaf_budget_add(intptr_t bytes);
 

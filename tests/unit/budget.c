@@ -380,6 +380,21 @@ static void remote_sheaves_take_no_place(void **state)
 	pin(here);
 }
 
+/* Another thread has added the part of its CPU to the sum only in its own books. */
+static void fork_in_the_middle(void **state)
+{
+	intptr_t used = sheaf_budget.used;
+	pid_t child;
+
+	(void)state;
+	sheaf_budget.used = used - (intptr_t)usual / 2;
+	child = fork();
+	if (!child)
+		_exit(sheaf_budget.used != used);
+	sheaf_budget.used = used;
+	assert_int_equal(status_of(child), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -401,6 +416,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(sheaves_grow_when_there_is_room, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(remote_sheaves_are_flushed, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(remote_sheaves_take_no_place, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(fork_in_the_middle, set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
