@@ -47,7 +47,7 @@ struct slab_marked {
 
 extern struct slab_marked slab_marked;
 
-/* In shrink.c. */
+/* Set it, and count that. */
 void slab_mark_missing(struct slab_cache *cache, unsigned int bit) __attribute__((cold));
 /* In a forked child, by its only thread: those that vanished threads began count. */
 void slab_marked_after_fork(void);

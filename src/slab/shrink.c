@@ -11,21 +11,6 @@
 #include "slab/partial.h"
 #include "slab/slab.h"
 
-struct slab_marked slab_marked;
-
-void slab_mark_missing(struct slab_cache *cache, unsigned int bit)
-{
-	os_fetch_add(&slab_marked.begun, 1);
-	os_order_rmw();
-	os_fetch_or(&cache->marks, (uint16_t)bit);
-	os_fetch_add(&slab_marked.n, 1);
-}
-
-void slab_marked_after_fork(void)
-{
-	slab_marked.n = ++slab_marked.begun;
-}
-
 /* Returns the number of slabs that went, SLAB_STEP at most. With the node's lock held, which is
  * released. */
 static unsigned int free_unused(struct slab_cache *cache, struct slab_node *node)

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Sets bits that are missing in a cache's word of marks, and counts them; see marks.h, F4.
+ *
+ * Rare, and out of line: a bit is missing once after a drain. Locks: none; a caller may hold any.
+ * Callers: as of marks.h.
+ */
+#include "slab/marks.h"
+
+struct slab_marked slab_marked;
+
+void slab_mark_missing(struct slab_cache *cache, unsigned int bit)
+{
+	os_fetch_add(&slab_marked.begun, 1);
+	os_order_rmw();
+	os_fetch_or(&cache->marks, (uint16_t)bit);
+	os_fetch_add(&slab_marked.n, 1);
+}
+
+void slab_marked_after_fork(void)
+{
+	slab_marked.n = ++slab_marked.begun;
+}
