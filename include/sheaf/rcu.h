@@ -89,9 +89,9 @@ int sheaf_rcu_none(void) SHEAF_SYMBOL(sheaf_rcu_none);
  * write to the object until then. NULL is allowed. Never waits, so readers may call it. Kernel:
  * kfree_rcu() of an object, which needs its head only if memory is short.
  *
- * The common case takes one restartable section: no lock, no atomic instruction, no allocation. If
- * there is no memory to store the pointer, the object is leaked and reported. Without a provider,
- * and unless sheaf_rcu_none() was called, the program ends with a report. O(1).
+ * With rseq, the common case takes one restartable section: no lock, no atomic instruction, no
+ * allocation. If there is no memory to store the pointer, the object is leaked and reported. Without
+ * a provider, and unless sheaf_rcu_none() was called, the program ends with a report. O(1).
  */
 void kmem_cache_free_rcu(struct kmem_cache *s, void *object) SHEAF_SYMBOL(kmem_cache_free_rcu);
 

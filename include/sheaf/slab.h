@@ -417,8 +417,9 @@ struct sheaf_calls {
 
 /*
  * Return an object, or NULL if there is no memory. Its content is undefined (constructed, if the
- * cache has a ctor). Sleeps only if the flags allow it. The common case takes one restartable
- * section: no lock, no atomic instruction. O(1), and O(sheaf capacity) when a sheaf is refilled.
+ * cache has a ctor). Sleeps only if the flags allow it. With rseq, the common case takes one
+ * restartable section: no lock, no atomic instruction. O(1), and O(sheaf capacity) when a sheaf is
+ * refilled.
  */
 static __always_inline SHEAF_OBJECT void *kmem_cache_alloc(struct kmem_cache *s, gfp_t flags)
 {
