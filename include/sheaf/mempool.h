@@ -11,7 +11,8 @@
  * pool. Then at least one thread always makes progress.
  *
  * The rules of <sheaf/slab.h> for threads, signals, fork and errno apply here, too. Calls that
- * create, resize or destroy a pool may sleep. Kernel: <linux/mempool.h>, the same names.
+ * create, resize or destroy a pool may sleep. Calls that get NULL or a pool that is not initialised
+ * report it and do nothing: they return NULL or -EINVAL. Kernel: <linux/mempool.h>, the same names.
  */
 #ifndef SHEAF_MEMPOOL_H
 #define SHEAF_MEMPOOL_H
@@ -38,10 +39,10 @@ typedef void (*mempool_free_fn)(void *element, void *pool_data);
 /*
  * Create a pool with a reserve of min_nr elements (0 ... 262144), which are allocated at once.
  * pool_data is passed to both functions. Returns NULL if there is no memory, or, after a report, if
- * min_nr is wrong, a function is NULL, or free_fn does not take what alloc_fn returns (found in
- * hardened programs). Takes a lock; O(min_nr). If the reserve is empty by design (min_nr 0), a
- * waiting thread continues when an element is freed or the allocator succeeds again, but progress
- * is not guaranteed.
+ * min_nr is wrong, a function or the cache of its pool is NULL, or free_fn does not take what
+ * alloc_fn returns (found in hardened programs). Takes a lock; O(min_nr). If the reserve is empty
+ * by design (min_nr 0), a waiting thread continues when an element is freed or the allocator
+ * succeeds again, but progress is not guaranteed.
  */
 SHEAF_CHECK_RESULT mempool_t *mempool_create(int min_nr, mempool_alloc_fn alloc_fn,
 					     mempool_free_fn free_fn, void *pool_data)
@@ -77,14 +78,14 @@ SHEAF_CHECK_RESULT int mempool_init_kmalloc_pool(mempool_t *pool, int min_nr, si
 	SHEAF_SYMBOL(mempool_init_kmalloc_pool);
 
 /* Free the reserve of a pool. Does nothing if the initialisation of the pool failed, or if its
- * memory is all zero. No other thread may be using the pool. It may be initialised again. O(its
- * elements). */
+ * memory is all zero. No other thread may be using the pool. It may be initialised again. O(pools +
+ * its elements). */
 void mempool_exit(mempool_t *pool) SHEAF_SYMBOL(mempool_exit);
 
-/* Return whether the pool is initialised. False for memory that is all zero. O(1). */
+/* Return whether the pool is initialised. False for NULL and for memory that is all zero. O(1). */
 static __always_inline bool mempool_initialized(mempool_t *pool)
 {
-	return pool->reserve != NULL;
+	return pool && pool->reserve;
 }
 
 /*

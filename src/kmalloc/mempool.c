@@ -66,6 +66,8 @@ static void *take_preallocated(struct sheaf_mempool *pool)
 
 SHEAF_PUBLIC void *mempool_alloc_preallocated(mempool_t *pool)
 {
+	if (!mempool_of(pool))
+		return mempool_report_wrong(pool, "mempool_alloc_preallocated");
 	return take_preallocated(pool->reserve);
 }
 
@@ -124,9 +126,11 @@ static __attribute__((noinline)) void *alloc_slowly(struct sheaf_mempool *pool, 
 
 SHEAF_PUBLIC void *mempool_alloc(mempool_t *handle, gfp_t gfp)
 {
-	struct sheaf_mempool *pool = handle->reserve;
+	struct sheaf_mempool *pool = mempool_of(handle);
 	void *element;
 
+	if (__builtin_expect(!pool, 0))
+		return mempool_report_wrong(handle, "mempool_alloc");
 	if (gfp & __GFP_ZERO)
 		os_report_once(&pool->warned_zero,
 			       "mempool_alloc(%p): __GFP_ZERO does not apply to elements of the "
@@ -151,12 +155,13 @@ __attribute__((noinline)) bool mempool_give(struct sheaf_mempool *pool, void *el
 
 SHEAF_PUBLIC void mempool_free(void *element, mempool_t *handle)
 {
-	struct sheaf_mempool *pool;
+	struct sheaf_mempool *pool = mempool_of(handle);
 
 	if (!element)
 		return;
-	pool = handle->reserve;
-	if (pool_has_room(pool))
+	if (__builtin_expect(!pool, 0))
+		mempool_report_wrong(handle, "mempool_free");
+	else if (pool_has_room(pool))
 		mempool_give(pool, element);
 	else
 		mempool_call_free(pool, element);

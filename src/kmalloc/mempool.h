@@ -42,6 +42,13 @@
 #include "os/machine.h"
 #include "os/public.h"
 
+/* The allocator of a pool. */
+struct mempool_over {
+	mempool_alloc_fn alloc;
+	mempool_free_fn free;
+	void *data;
+};
+
 struct sheaf_mempool {
 	mempool_t handle; /* for a pool whose handle is not in the caller's memory */
 	struct os_lock lock;
@@ -67,20 +74,36 @@ bool mempool_give(struct sheaf_mempool *pool, void *element);
 void *mempool_call_alloc_fn(const struct sheaf_mempool *pool, gfp_t gfp);
 void mempool_call_free_fn(const struct sheaf_mempool *pool, void *element);
 
-/* Those of pools over a cache are called without an indirect branch, and keep errno themselves. */
+/* Those of pools over a cache, which is not NULL, are called without an indirect branch, and keep
+ * errno themselves. */
 static inline void *mempool_call_alloc(const struct sheaf_mempool *pool, gfp_t gfp)
 {
 	if (pool->alloc == mempool_alloc_slab)
-		return mempool_alloc_slab(gfp, pool->data);
+		return kmem_cache_alloc(pool->data, gfp);
 	return mempool_call_alloc_fn(pool, gfp);
 }
 
 static inline void mempool_call_free(const struct sheaf_mempool *pool, void *element)
 {
 	if (pool->free == mempool_free_slab)
-		mempool_free_slab(element, pool->data);
+		kmem_cache_free(pool->data, element);
 	else
 		mempool_call_free_fn(pool, element);
+}
+
+/* --- mempool_make.c --------------------------------------------------------------------------- */
+
+/* The calls of these names, for another one, which is reported. */
+mempool_t *mempool_create_for(int min_nr, struct mempool_over over, gfp_t gfp, const char *call);
+int mempool_init_for(mempool_t *handle, int min_nr, struct mempool_over over, gfp_t gfp,
+		     const char *call);
+
+/* NULL or an uninitialised pool, which is reported. Returns NULL. */
+void *mempool_report_wrong(mempool_t *handle, const char *call) __attribute__((cold));
+
+static inline struct sheaf_mempool *mempool_of(mempool_t *handle)
+{
+	return __builtin_expect(handle != NULL, 1) ? handle->reserve : NULL;
 }
 
 /* --- mempool_over.c: elements of hardened caches ---------------------------------------------- */

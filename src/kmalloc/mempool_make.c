@@ -13,13 +13,6 @@
 
 #define MIN_NR_MAX 262144
 
-/* The allocator of a pool. */
-struct mempool_over {
-	mempool_alloc_fn alloc;
-	mempool_free_fn free;
-	void *data;
-};
-
 static bool is_wrong(int min_nr, const char *call)
 {
 	if (min_nr >= 0 && min_nr <= MIN_NR_MAX)
@@ -104,17 +97,27 @@ static bool make_room_for(struct sheaf_mempool *pool, uint32_t n, gfp_t gfp)
 	return true;
 }
 
+void *mempool_report_wrong(mempool_t *handle, const char *call)
+{
+	if (handle)
+		os_misuse(NULL,
+			  "%s(%p): not a memory pool, or it is not initialised, or was destroyed "
+			  "before; the call is ignored. Destroy it once, after its last use",
+			  call, (void *)handle);
+	else
+		os_misuse(NULL,
+			  "%s(NULL): the pool is NULL; the call is ignored. Check what "
+			  "mempool_create() returned",
+			  call);
+	return NULL;
+}
+
 /* NULL after a report: there is no such pool. */
 static struct sheaf_mempool *find_pool(mempool_t *handle, const char *call)
 {
-	struct sheaf_mempool *pool = mempool_find(handle);
+	struct sheaf_mempool *pool = handle ? mempool_find(handle) : NULL;
 
-	if (!pool)
-		os_misuse(NULL,
-			  "%s(%p): not a memory pool, or it was destroyed before; ignored. "
-			  "Destroy it once, after its last use",
-			  call, (void *)handle);
-	return pool;
+	return pool ? pool : mempool_report_wrong(handle, call);
 }
 
 SHEAF_PUBLIC int mempool_resize(mempool_t *handle, int new_min_nr)
@@ -170,23 +173,26 @@ static bool unmake_pool(struct sheaf_mempool *pool, mempool_t *handle, const cha
 }
 
 /* Returns 0 and a pool, -EINVAL after a report, or -ENOMEM. */
-static int make_pool(struct sheaf_mempool **made, int min_nr, const struct mempool_over *over,
-		     gfp_t gfp, const char *call)
+static int make_pool(struct sheaf_mempool **made, int min_nr, struct mempool_over over, gfp_t gfp,
+		     const char *call)
 {
 	struct sheaf_mempool *pool;
 	int error = -ENOMEM;
 
-	if (is_missing((const void *)over->alloc, call, "alloc_fn") ||
-	    is_missing((const void *)over->free, call, "free_fn") || is_wrong(min_nr, call))
+	if (is_missing((const void *)over.alloc, call, "alloc_fn") ||
+	    is_missing((const void *)over.free, call, "free_fn") || is_wrong(min_nr, call))
+		return -EINVAL;
+	if ((over.alloc == mempool_alloc_slab || over.free == mempool_free_slab) &&
+	    cache_is_unusable(over.data, call))
 		return -EINVAL;
 	pool = own_memory(sizeof(*pool), gfp);
 	if (!pool)
 		return -ENOMEM;
 	os_lock_init(&pool->lock, OS_RANK_MEMPOOL);
 	pool->handle.reserve = pool;
-	pool->alloc = over->alloc;
-	pool->free = over->free;
-	pool->data = over->data;
+	pool->alloc = over.alloc;
+	pool->free = over.free;
+	pool->data = over.data;
 	mempool_enlist(pool);
 	if (make_room_for(pool, (uint32_t)min_nr, gfp))
 		error = fill_pool(pool, gfp, call);
@@ -198,21 +204,40 @@ static int make_pool(struct sheaf_mempool **made, int min_nr, const struct mempo
 	return 0;
 }
 
+mempool_t *mempool_create_for(int min_nr, struct mempool_over over, gfp_t gfp, const char *call)
+{
+	struct sheaf_mempool *pool;
+
+	return make_pool(&pool, min_nr, over, gfp, call) ? NULL : &pool->handle;
+}
+
 SHEAF_PUBLIC mempool_t *mempool_create_node(int min_nr, mempool_alloc_fn alloc_fn,
 					    mempool_free_fn free_fn, void *pool_data, gfp_t gfp,
 					    int node)
 {
 	const struct mempool_over over = {alloc_fn, free_fn, pool_data};
-	struct sheaf_mempool *pool;
 
 	(void)node;
-	return make_pool(&pool, min_nr, &over, gfp, "mempool_create") ? NULL : &pool->handle;
+	return mempool_create_for(min_nr, over, gfp, "mempool_create_node");
 }
 
 SHEAF_PUBLIC mempool_t *mempool_create(int min_nr, mempool_alloc_fn alloc_fn,
 				       mempool_free_fn free_fn, void *pool_data)
 {
-	return mempool_create_node(min_nr, alloc_fn, free_fn, pool_data, GFP_KERNEL, NUMA_NO_NODE);
+	const struct mempool_over over = {alloc_fn, free_fn, pool_data};
+
+	return mempool_create_for(min_nr, over, GFP_KERNEL, "mempool_create");
+}
+
+int mempool_init_for(mempool_t *handle, int min_nr, struct mempool_over over, gfp_t gfp,
+		     const char *call)
+{
+	if (!handle) {
+		mempool_report_wrong(NULL, call);
+		return -EINVAL;
+	}
+	handle->reserve = NULL;
+	return make_pool(&handle->reserve, min_nr, over, gfp, call);
 }
 
 SHEAF_PUBLIC int mempool_init_node(mempool_t *handle, int min_nr, mempool_alloc_fn alloc_fn,
@@ -221,26 +246,27 @@ SHEAF_PUBLIC int mempool_init_node(mempool_t *handle, int min_nr, mempool_alloc_
 	const struct mempool_over over = {alloc_fn, free_fn, pool_data};
 
 	(void)node;
-	handle->reserve = NULL;
-	return make_pool(&handle->reserve, min_nr, &over, gfp, "mempool_init");
+	return mempool_init_for(handle, min_nr, over, gfp, "mempool_init_node");
 }
 
 SHEAF_PUBLIC int mempool_init(mempool_t *handle, int min_nr, mempool_alloc_fn alloc_fn,
 			      mempool_free_fn free_fn, void *pool_data)
 {
-	return mempool_init_node(handle, min_nr, alloc_fn, free_fn, pool_data, GFP_KERNEL,
-				 NUMA_NO_NODE);
+	const struct mempool_over over = {alloc_fn, free_fn, pool_data};
+
+	return mempool_init_for(handle, min_nr, over, GFP_KERNEL, "mempool_init");
 }
 
+/* Memory that is all zero is allowed. */
 SHEAF_PUBLIC void mempool_exit(mempool_t *handle)
 {
-	struct sheaf_mempool *pool = handle->reserve;
+	struct sheaf_mempool *pool;
 
-	if (!pool)
+	if (handle && !handle->reserve)
 		return;
-	handle->reserve = NULL;
-	if (!unmake_pool(pool, handle, "mempool_exit"))
-		handle->reserve = pool;
+	pool = find_pool(handle, "mempool_exit");
+	if (pool && unmake_pool(pool, handle, "mempool_exit"))
+		handle->reserve = NULL;
 }
 
 SHEAF_PUBLIC void mempool_destroy(mempool_t *handle)

@@ -9,19 +9,26 @@
 #include "os/options.h"
 #include "os/report.h"
 
+static struct mempool_over over_cache(struct kmem_cache *cache)
+{
+	return (struct mempool_over){mempool_alloc_slab, mempool_free_slab, cache};
+}
+
+static struct mempool_over over_size(size_t size)
+{
+	return (struct mempool_over){mempool_kmalloc, mempool_kfree, (void *)size};
+}
+
 SHEAF_PUBLIC mempool_t *mempool_create_slab_pool(int min_nr, struct kmem_cache *cache)
 {
-	if (cache_is_unusable(cache, "mempool_create_slab_pool"))
-		return NULL;
-	return mempool_create(min_nr, mempool_alloc_slab, mempool_free_slab, cache);
+	return mempool_create_for(min_nr, over_cache(cache), GFP_KERNEL,
+				  "mempool_create_slab_pool");
 }
 
 SHEAF_PUBLIC int mempool_init_slab_pool(mempool_t *pool, int min_nr, struct kmem_cache *cache)
 {
-	pool->reserve = NULL;
-	if (cache_is_unusable(cache, "mempool_init_slab_pool"))
-		return -EINVAL;
-	return mempool_init(pool, min_nr, mempool_alloc_slab, mempool_free_slab, cache);
+	return mempool_init_for(pool, min_nr, over_cache(cache), GFP_KERNEL,
+				"mempool_init_slab_pool");
 }
 
 SHEAF_PUBLIC void *mempool_alloc_slab(gfp_t gfp, void *pool_data)
@@ -38,12 +45,14 @@ SHEAF_PUBLIC void mempool_free_slab(void *element, void *pool_data)
 
 SHEAF_PUBLIC mempool_t *mempool_create_kmalloc_pool(int min_nr, size_t size)
 {
-	return mempool_create(min_nr, mempool_kmalloc, mempool_kfree, (void *)size);
+	return mempool_create_for(min_nr, over_size(size), GFP_KERNEL,
+				  "mempool_create_kmalloc_pool");
 }
 
 SHEAF_PUBLIC int mempool_init_kmalloc_pool(mempool_t *pool, int min_nr, size_t size)
 {
-	return mempool_init(pool, min_nr, mempool_kmalloc, mempool_kfree, (void *)size);
+	return mempool_init_for(pool, min_nr, over_size(size), GFP_KERNEL,
+				"mempool_init_kmalloc_pool");
 }
 
 SHEAF_PUBLIC void *mempool_kmalloc(gfp_t gfp, void *pool_data)

@@ -7,8 +7,8 @@
  * all its objects from when it comes into a barn's cell with them until that cell is free. So
  * exchanges of whole sheaves, which keep the number of cells, do not count: an empty sheaf that a
  * full one was exchanged for counts like that one, because the next exchange may bring it back. But
- * while more than half of the limit is used, it does not. What counts is summed up by CPU
- * (parts), and added to the shared sum from time to time. Slow paths read this once for a whole sheaf.
+ * while more than half of the limit is used, it does not. What counts is summed up by CPU (parts),
+ * and added to the shared sum from time to time. Slow paths read this once for a whole sheaf.
  *
  * Above the limit, barns store no sheaves: objects return to their slabs, and sheaves to the pool,
  * until the sum is no longer above it. Sheaves that a CPU works with are made all the same: main,

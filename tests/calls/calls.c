@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Each public call: as the first one of a process, in a process that uses the library, and, if a
- * handler may make it, in a handler in both. Calls that take a cache get NULL: they report it in
- * one line, and do nothing.
+ * handler may make it, in a handler in both. Calls that take a cache or a pool get NULL: they
+ * report that in one line, and do nothing.
  *
  * public_calls.h is made from the headers (list-calls), so that no call is forgotten.
  */
@@ -23,7 +23,7 @@
 #include "kit/unit.h"
 
 /* Weak: a call without a body here is NULL below. */
-#define CALL(name, takes_cache) void run_##name(void) __attribute__((weak));
+#define CALL(name, takes_handle) void run_##name(void) __attribute__((weak));
 #include "public_calls.h"
 #undef CALL
 
@@ -186,32 +186,33 @@ GET(kmalloc_charged, 100, kmalloc_charged(100, GFP_KERNEL, NULL))
 /* --- mempool.h -------------------------------------------------------------------------------- */
 
 #define POOL(name, ...) RUN(name, mempool_t *pool = __VA_ARGS__; CHECK(pool); mempool_destroy(pool))
-#define INIT(name, ...) RUN(name, mempool_t pool; CHECK((__VA_ARGS__) == 0); mempool_exit(&pool))
 #define OVER_64		mempool_kmalloc, mempool_kfree, (void *)64
 
+static mempool_t *volatile no_pool;
+
+/* These make one. */
 POOL(mempool_create, mempool_create(2, OVER_64))
 POOL(mempool_create_node, mempool_create_node(2, OVER_64, GFP_KERNEL, 0))
 POOL(mempool_create_kmalloc_pool, mempool_create_kmalloc_pool(2, 64))
 RUN(mempool_create_slab_pool, CHECK(!mempool_create_slab_pool(2, none)))
-INIT(mempool_init, mempool_init(&pool, 2, OVER_64))
-INIT(mempool_init_node, mempool_init_node(&pool, 2, OVER_64, GFP_KERNEL, 0))
-INIT(mempool_init_kmalloc_pool, mempool_init_kmalloc_pool(&pool, 2, 64))
-RUN(mempool_init_slab_pool, mempool_t pool; CHECK(mempool_init_slab_pool(&pool, 2, none));
-    mempool_exit(&pool))
-RUN(mempool_exit, mempool_t pool = {NULL}; mempool_exit(&pool))
-RUN(mempool_destroy, mempool_destroy(NULL))
-RUN(mempool_initialized, mempool_t pool = {NULL}; CHECK(!mempool_initialized(&pool)))
-RUN(mempool_free, mempool_t pool = {NULL}; mempool_free(NULL, &pool))
+RUN(mempool_init, mempool_t pool; CHECK(mempool_init(&pool, 2, OVER_64) == 0); mempool_exit(&pool);
+    CHECK(mempool_init(no_pool, 2, OVER_64) == -EINVAL))
+RUN(mempool_init_node, CHECK(mempool_init_node(no_pool, 2, OVER_64, GFP_KERNEL, 0) == -EINVAL))
+RUN(mempool_init_kmalloc_pool, CHECK(mempool_init_kmalloc_pool(no_pool, 2, 64) == -EINVAL))
+RUN(mempool_init_slab_pool, mempool_t pool;
+    CHECK(mempool_init_slab_pool(&pool, 2, none) == -EINVAL); mempool_exit(&pool))
+RUN(mempool_exit, mempool_t pool = {NULL}; mempool_exit(&pool); mempool_exit(no_pool))
+RUN(mempool_destroy, mempool_destroy(no_pool))
+RUN(mempool_initialized, mempool_t pool = {NULL};
+    CHECK(!mempool_initialized(&pool) && !mempool_initialized(no_pool)))
+RUN(mempool_alloc, CHECK(!mempool_alloc(no_pool, GFP_KERNEL)))
+RUN(mempool_alloc_preallocated, CHECK(!mempool_alloc_preallocated(no_pool)))
+RUN(mempool_free, mempool_free(NULL, no_pool); mempool_free(nothing, no_pool))
+RUN(mempool_resize, CHECK(mempool_resize(no_pool, 4) == -EINVAL))
 GET(mempool_kmalloc, 64, mempool_kmalloc(GFP_KERNEL, (void *)64))
 RUN(mempool_kfree, mempool_kfree(NULL, NULL))
 RUN(mempool_alloc_slab, CHECK(!mempool_alloc_slab(GFP_KERNEL, none)))
 RUN(mempool_free_slab, mempool_free_slab(nothing, none))
-/* These take a pool, which another call must make. */
-POOL(mempool_alloc, mempool_create_kmalloc_pool(2, 64);
-     mempool_free(mempool_alloc(pool, GFP_KERNEL), pool))
-POOL(mempool_alloc_preallocated, mempool_create_kmalloc_pool(2, 64);
-     mempool_free(mempool_alloc_preallocated(pool), pool))
-POOL(mempool_resize, mempool_create_kmalloc_pool(2, 64); CHECK(mempool_resize(pool, 4) == 0))
 
 /* --- what is left ----------------------------------------------------------------------------- */
 
@@ -243,21 +244,22 @@ RUN(kmem_cache_print_traces,
 
 struct call {
 	const char *name;
-	bool takes_cache;
+	bool takes_handle;
 	void (*run)(void);
 };
 
 static const struct call calls[] = {
-#define CALL(name, takes_cache) {#name, takes_cache, run_##name},
+#define CALL(name, takes_handle) {#name, takes_handle, run_##name},
 #include "public_calls.h"
 #undef CALL
 };
 
 #define NR_CALLS (sizeof(calls) / sizeof(*calls))
 
-/* Those that take a cache, and may be given NULL. */
-static const char *const null_allowed[] = {"kmem_cache_alloc", "kmem_cache_destroy",
-					   "kmem_cache_free_bulk", "kmem_cache_print_traces"};
+/* Those that take a cache or a pool, and may be given NULL. */
+static const char *const null_allowed[] = {"kmem_cache_alloc",	   "kmem_cache_destroy",
+					   "kmem_cache_free_bulk", "kmem_cache_print_traces",
+					   "mempool_destroy",	   "mempool_initialized"};
 /* Those of the others whose bodies are wrong on purpose: reported in one line. */
 static const char *const wrong[] = {"kfree",
 				    "kvfree",
@@ -340,12 +342,12 @@ static const char *wrong_report(const struct call *call, int lines)
 {
 	char begin[100];
 
-	if (call->takes_cache ? IS_AMONG(call->name, null_allowed) : !IS_AMONG(call->name, wrong))
+	if (call->takes_handle ? IS_AMONG(call->name, null_allowed) : !IS_AMONG(call->name, wrong))
 		return lines ? "an unexpected report" : NULL;
 	if (lines != 1)
 		return "not one line";
 	snprintf(begin, sizeof(begin), "libsheaf: %s(NULL", call->name + strspn(call->name, "_"));
-	return call->takes_cache && strncmp(told.text, begin, strlen(begin)) != 0
+	return call->takes_handle && strncmp(told.text, begin, strlen(begin)) != 0
 		       ? "the line does not begin with call(NULL"
 		       : NULL;
 }

@@ -225,6 +225,23 @@ static void misuse(void **state)
 	nothing_is_out();
 }
 
+/* Memory that is all zero, or anything. */
+static void not_initialised(void **state)
+{
+	mempool_t zero = {NULL}, wrong = {(void *)&few};
+
+	(void)state;
+	told_begin(&told);
+	assert_null(mempool_alloc(&zero, GFP_KERNEL));
+	assert_null(mempool_alloc_preallocated(&zero));
+	mempool_free(&few, &zero);
+	assert_int_equal(mempool_resize(&zero, 2), -EINVAL);
+	mempool_exit(&wrong);
+	assert_int_equal(told_end(&told), 5);
+	mempool_free(NULL, &zero);
+	mempool_exit(&zero);
+}
+
 static void *handed_over;
 
 static void *free_later(void *pool)
@@ -494,6 +511,7 @@ int main(void)
 		TEST(its_array_gives_its_pages_back),
 		TEST(resized_again_after_no_memory),
 		TEST(misuse),
+		TEST(not_initialised),
 		TEST(free_elsewhere_wakes),
 		TEST(reserve_of_none),
 		TEST(in_ones_own_memory),
