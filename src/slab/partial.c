@@ -78,28 +78,21 @@ static void keep_listed(struct slab_node *node, struct slab *slab)
 	partial_unused(node, slab);
 }
 
-/* One of the empty slabs is no longer one of them; its links are as before. Returns its flag. */
-static uint64_t end_unused(struct slab_node *node, struct slab *slab)
+/* One of the empty slabs is no longer one of them; its links are as before. */
+static void leave_unused(struct slab_node *node, struct slab *slab)
 {
-	uint64_t flag = os_load_relaxed(&slab->state) & SLAB_UNUSED;
-
-	if (!flag)
-		return 0;
 	os_store_relaxed(&node->nr_unused, node->nr_unused - 1);
-	if (node->unused == partial_link(node, slab))
+	if (node->unused == (uint32_t)(slab - node->base))
 		node->unused = slab->next;
-	return flag;
 }
 
-uint64_t partial_used(struct slab_node *node, struct slab *slab)
+void partial_used(struct slab_node *node, struct slab *slab)
 {
-	uint64_t flag = end_unused(node, slab);
-
-	if (flag && slab->next != node->unused) {
+	leave_unused(node, slab);
+	if (slab->next != node->unused) {
 		unlink_slab(node, slab);
 		link_slab(node, last_used(node), slab, node->unused);
 	}
-	return flag;
 }
 
 /* A thread may have freed the last object while the slab was held. */
@@ -113,8 +106,10 @@ static void list_between(struct slab_node *node, uint32_t prev, struct slab *sla
 
 static void unlisted(struct slab_node *node, struct slab *slab)
 {
-	uint64_t flag = end_unused(node, slab);
+	uint64_t flag = os_load_relaxed(&slab->state) & SLAB_UNUSED;
 
+	if (flag)
+		leave_unused(node, slab);
 	os_store_relaxed(&node->nr_partial, node->nr_partial - 1);
 	os_fetch_add(&slab->state, SLAB_HELD - SLAB_LISTED - flag);
 }

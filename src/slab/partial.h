@@ -41,9 +41,9 @@ void partial_add_first(struct slab_node *node, struct slab *slab);
 void partial_add_last(struct slab_node *node, struct slab *slab);
 void partial_remove(struct slab_node *node, struct slab *slab);
 
-/* With the node's lock held: objects are taken from a slab that stays listed. Returns the flag that
- * the caller then clears: UNUSED, or 0. */
-uint64_t partial_used(struct slab_node *node, struct slab *slab);
+/* With the node's lock held: objects are taken from an empty slab that stays listed. The caller
+ * then clears UNUSED. */
+void partial_used(struct slab_node *node, struct slab *slab);
 /* With the node's lock held: a listed slab became empty. False: it must be given back, and is on no
  * list, because the node has enough others. */
 bool partial_emptied(const struct slab_cache *cache, struct slab_node *node, struct slab *slab);

@@ -206,8 +206,10 @@ static inline void count_listed(struct slab_cache *cache, struct slab_node *node
 {
 	uint64_t change = n;
 
-	if (__builtin_expect((os_load_relaxed(&slab->state) & SLAB_UNUSED) != 0, 0))
-		change -= partial_used(node, slab);
+	if (__builtin_expect((os_load_relaxed(&slab->state) & SLAB_UNUSED) != 0, 0)) {
+		partial_used(node, slab);
+		change -= SLAB_UNUSED;
+	}
 	if (!slab_free(cache, os_fetch_add(&slab->state, change) + change))
 		unlist_full(cache, node, slab);
 }

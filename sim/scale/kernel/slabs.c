@@ -247,9 +247,10 @@ static void *alloc_from(struct kernel_cache *c, unsigned int nr)
 		if (head_of(changed) == NONE) {
 			partial_remove(node, slab);
 		} else {
-			changed = partial_used(node, slab);
-			if (changed)
-				os_fetch_and(&slab->state, ~changed);
+			if (changed & SLAB_UNUSED) {
+				partial_used(node, slab);
+				os_fetch_and(&slab->state, ~SLAB_UNUSED);
+			}
 			slab = NULL;
 		}
 	}
