@@ -32,7 +32,7 @@ static void print_option(const struct os_option *option)
 		 option->text	? "TEXT"
 		 : option->most ? "N"
 				: "");
-	if (option->most && option->preset >= option->least)
+	if (option->preset >= option->least && option->preset < option->most)
 		snprintf(preset, sizeof(preset), "; default %u", option->preset);
 	if (option->most)
 		snprintf(limits, sizeof(limits), " (%u to %u%s)", option->least, option->most,

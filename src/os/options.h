@@ -35,8 +35,9 @@
 
 /*
  * Every option: SWITCH(field, name, meaning), NUMBER(field, name, least, most, default, meaning),
- * where a default below the least means that the library chooses, and TEXT(field, name, meaning),
- * which another layer parses. `help` prints them; man/libsheaf.7 describes them at length.
+ * where a default outside these limits means that the library chooses, and TEXT(field, name,
+ * meaning), which another layer parses. `help` prints them; man/libsheaf.7 describes them at
+ * length.
  */
 #define OS_OPTIONS(SWITCH, NUMBER, TEXT)                                                           \
 	SWITCH(help, "help", "print this list at the first use")                                   \
@@ -92,8 +93,8 @@
 	SWITCH(decay_never, "decay=never", "keep free memory until the program trims")             \
 	NUMBER(decay, "decay=", 0, 3600000, 10000,                                                 \
 	       "milliseconds until 1 % is left of the free memory that was in use")                \
-	NUMBER(decay_most, "decay_most=", 0, 1 << 20, 256,                                         \
-	       "N MiB of free memory may wait for that time")                                      \
+	NUMBER(decay_most, "decay_most=", 0, 1 << 20, 1048577,                                     \
+	       "N MiB of free memory may wait for that time; by default, 256 or 1/8 of memory")    \
 	NUMBER(soft_limit, "soft_limit=", 1, 1 << 30, 0, "reclaim above N MiB")                    \
 	NUMBER(hard_limit, "hard_limit=", 1, 1 << 30, 0,                                           \
 	       "hold at most N MiB, then allocations fail")                                        \
@@ -108,6 +109,8 @@
 	NUMBER(random_kmalloc_caches, "random_kmalloc_caches=", 1, 16, 0,                          \
 	       "N sets of kmalloc caches")                                                         \
 	OS_BENCH_OPTIONS(SWITCH)
+
+#define OS_DECAY_MOST 1048577u /* decay_most is not given */
 
 #define OS_TEXT 512 /* bytes of a text; longer ones are cut off, with a report */
 

@@ -18,9 +18,14 @@
  * in all. */
 #define TINY_PART 64
 
-/* Of memory, so much on the curve, and so much in parts of chunks: see LATELY_PART. And what may
- * always stay, which is less than PAGE_KEEP_PARTS below 512 MiB. */
+/* On the curve, unless the program says how much. */
+#define MOST_MIB 256
+
+/* Of memory, so much on the curve, and so much in parts of chunks: see LATELY_PART. By decay_most,
+ * so much on the curve. And what may always stay, which is less than PAGE_KEEP_PARTS below 512
+ * MiB. */
 #define MOST_PART   8
+#define GIVEN_PART  2
 #define PARTS_PART  8
 #define ALWAYS_PART 32
 
@@ -49,10 +54,13 @@ static size_t keep_pages(size_t bytes)
 
 size_t keep_most(void)
 {
+	bool given = os_options.decay_most != OS_DECAY_MOST;
+	size_t mib = given ? os_options.decay_most : MOST_MIB;
+
 	if (os_options.tiny)
 		return 0;
-	return smaller(((size_t)os_options.decay_most << 20 >> OS_PAGE_SHIFT) / os.nr_cpu_nodes,
-		       of_memory(MOST_PART));
+	return smaller((mib << 20 >> OS_PAGE_SHIFT) / os.nr_cpu_nodes,
+		       of_memory(given ? GIVEN_PART : MOST_PART));
 }
 
 /* The most that may stay because it was freed a moment ago. */

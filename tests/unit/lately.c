@@ -243,6 +243,13 @@ static void a_burst_leaves_memory_to_others(void **state)
 	assert_true(bytes <= 16 * (16 << 20) + always && bytes >= stays(16 * (16 << 20)));
 	os_options.decay_most = 0;
 	assert_true(kept_of_a_burst(SIZE_MAX, 0) <= always);
+	/* What the program says is obeyed, up to half of memory. */
+	os_options.decay_most = 64 * os.nr_cpu_nodes;
+	wanted = (size_t)os_options.decay_most << 20;
+	bytes = kept_of_a_burst(4 * wanted, 0);
+	assert_true(bytes <= wanted + always && bytes >= stays(wanted / os.nr_cpu_nodes));
+	bytes = kept_of_a_burst(wanted, 0);
+	assert_true(bytes <= wanted / 2 + always && bytes >= stays(wanted / 2 / os.nr_cpu_nodes));
 	os_options.decay_most = most;
 }
 
