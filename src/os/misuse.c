@@ -68,7 +68,6 @@ uint32_t os_misuse_count(const char *about, const char *format)
 {
 	uint32_t n = count_kind(kind_of(about, format));
 
-	os_options_need();
 	if (n <= IN_FULL || is_power_of_ten(n))
 		return n;
 	os_fetch_add_relaxed(&os_reports, 1);

@@ -3,6 +3,7 @@
  * case is the first call of a child; this process itself makes none. */
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -134,12 +135,67 @@ static void the_first_use_goes_on(void **state)
 	assert_int_equal(in_file("using the trylock backend"), 1);
 }
 
+/* --- a fork while another thread reads the options -------------------------------------------- */
+
+static pthread_barrier_t reading;
+static bool is_slow;
+
+/* In the place of the C library's. */
+char *secure_getenv(const char *name)
+{
+	if (is_slow) {
+		pthread_barrier_wait(&reading);
+		pthread_barrier_wait(&reading);
+	}
+	return getenv(name);
+}
+
+static void *misuse(void *unused)
+{
+	call();
+	return unused;
+}
+
+static void fork_meanwhile(void)
+{
+	pthread_t thread;
+	pid_t child;
+
+	set_options(path);
+	is_slow = true;
+	CHECK(pthread_barrier_init(&reading, NULL, 2) == 0);
+	CHECK(pthread_create(&thread, NULL, misuse, NULL) == 0);
+	pthread_barrier_wait(&reading);
+	child = fork();
+	if (child == 0) {
+		is_slow = false;
+		call();
+		kfree(kmalloc(100, GFP_KERNEL));
+		_exit(0);
+	}
+	CHECK(status_of(child) == 0);
+	pthread_barrier_wait(&reading);
+	pthread_join(thread, NULL);
+}
+
+/* It does not wait for that thread, which vanished. */
+static void a_child_reads_them_itself(void **state)
+{
+	(void)state;
+	more = "";
+	call = free_it;
+	snprintf(path, sizeof(path), "%s/forked", directory);
+	assert_int_equal(in_child(fork_meanwhile), 0);
+	assert_int_equal(in_file("kfree("), 2);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(reports_go_to_the_file),
 		cmocka_unit_test(the_first_one_ends_the_program),
 		cmocka_unit_test(the_first_use_goes_on),
+		cmocka_unit_test(a_child_reads_them_itself),
 	};
 
 	return cmocka_run_group_tests_name("first report", tests, make_directory, remove_directory);

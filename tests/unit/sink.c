@@ -169,6 +169,16 @@ static void no_directory(void)
 	refused("cannot be opened (No such file or directory)");
 }
 
+/* It is not in the root folder. */
+static void in_a_directory_that_is_gone(void)
+{
+	snprintf(path, sizeof(path), "%s/gone", directory);
+	CHECK(mkdir(path, 0700) == 0 && chdir(path) == 0 && rmdir(path) == 0);
+	told_begin(&told);
+	report_to("no/such");
+	refused("report=no/such cannot be opened (No such file or directory)");
+}
+
 static void a_link(void)
 {
 	char to[128];
@@ -241,6 +251,7 @@ static void what_is_refused_is_told(void **state)
 {
 	(void)state;
 	in(no_directory);
+	in(in_a_directory_that_is_gone);
 	in(a_link);
 	in(a_pipe_without_reader);
 	in(a_full_disk);
