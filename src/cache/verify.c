@@ -210,8 +210,8 @@ static bool copy_pointers(struct check *check)
 
 	sheaf_for_each(&check->s->sheaf, count_sheaf, &p->room);
 	bytes = (p->room * sizeof(void *) + OS_PAGE) & ~(OS_PAGE - 1);
-	p->at = os_reserve(bytes);
-	if (!p->at || !os_commit(p->at, bytes))
+	p->at = os_map(bytes);
+	if (!p->at)
 		return false;
 	sheaf_for_each(&check->s->sheaf, copy_sheaf, p);
 	sort(p->at, p->n);

@@ -82,14 +82,12 @@ void quarantine_begin(void)
 	bytes = wanted_rest() / os.nr_nodes;
 	places = bytes / BYTES_PER_PLACE;
 	room = os_round_up(places * sizeof(void *));
-	base = os_reserve(os.nr_nodes * room);
-	if (!base || !os_commit(base, os.nr_nodes * room)) {
+	base = os_map(os.nr_nodes * room);
+	if (!base) {
 		os_refusal(why, sizeof(why));
 		os_report_later("slab_debug: there is no memory for the quarantine of %zu MiB "
 				"(slab_quarantine=N); freed objects do not rest: %s",
 				os.nr_nodes * bytes / MIB, why);
-		if (base)
-			os_unreserve(base, os.nr_nodes * room);
 		return;
 	}
 	for (uint32_t node = 0; node < os.nr_nodes; node++)

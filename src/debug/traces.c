@@ -152,47 +152,28 @@ static void look_at_slot(void *data, struct guard_slot *slot)
 		add_object_of(to, slot->object, os_load_relaxed(&slot->size), &track);
 }
 
-/* Most first; heapsort, since it needs no memory. */
-static void sift(struct debug_trace *groups, size_t at, size_t n)
-{
-	for (size_t child; (child = 2 * at + 1) < n; at = child) {
-		struct debug_trace larger;
-
-		if (child + 1 < n && groups[child + 1].count < groups[child].count)
-			child++;
-		if (groups[at].count <= groups[child].count)
-			return;
-		larger = groups[at];
-		groups[at] = groups[child];
-		groups[child] = larger;
-	}
-}
-
+/* Most first; Shell's sort, since qsort() may allocate memory. */
 static void sort_groups(struct debug_trace *groups, size_t n)
 {
-	for (size_t i = n / 2; i-- > 0;)
-		sift(groups, i, n);
-	while (n > 1) {
-		struct debug_trace least = groups[0];
+	for (size_t gap = n / 2; gap; gap /= 2)
+		for (size_t i = gap; i < n; i++) {
+			struct debug_trace group = groups[i];
+			size_t at = i;
 
-		groups[0] = groups[--n];
-		groups[n] = least;
-		sift(groups, 0, n);
-	}
+			for (; at >= gap && groups[at - gap].count < group.count; at -= gap)
+				groups[at] = groups[at - gap];
+			groups[at] = group;
+		}
 }
 
 bool debug_traces_begin(struct debug_traces *traces, struct slab_cache *cache, enum debug_deed deed)
 {
 	struct collection to = {traces, cache, deed, os_now_ms()};
-	char *memory = os_reserve(ALL_BYTES);
+	char *memory = os_map(ALL_BYTES);
 
 	memset(traces, 0, sizeof(*traces));
 	if (!memory)
 		return false;
-	if (!os_commit(memory, ALL_BYTES)) {
-		os_unreserve(memory, ALL_BYTES);
-		return false;
-	}
 	traces->groups = (struct debug_trace *)memory;
 	traces->buckets = (uint32_t *)(memory + GROUP_BYTES);
 	traces->guarded = !debug_stores_users(cache);

@@ -57,6 +57,16 @@ size_t os_memory(void);
 bool os_memory_look(void);
 /* Make reserved addresses usable; they read as zero. Returns false if the system has no memory. */
 bool os_commit(void *address, size_t size);
+/* Reserve addresses and make them usable, until os_unreserve(). NULL: refused. */
+static inline void *os_map(size_t size)
+{
+	char *memory = os_reserve(size);
+
+	if (!memory || os_commit(memory, size))
+		return memory;
+	os_unreserve(memory, size);
+	return NULL;
+}
 /* Make whole system pages as they were when they were reserved; their memory returns, locked or
  * not. False: refused. */
 bool os_uncommit(void *address, size_t size);

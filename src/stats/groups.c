@@ -17,11 +17,9 @@ static bool make_room_for_groups(struct group_table *table, uint32_t most)
 	for (table->nr_parts = PARTS_AT_LEAST; table->nr_parts < most * PARTS_FOR_GROUP;)
 		table->nr_parts *= 2;
 	table->room = os_round_up(rows + table->nr_parts * sizeof(*table->parts));
-	table->memory = os_reserve(table->room);
-	if (!table->memory || !os_commit(table->memory, table->room)) {
-		groups_release(table);
+	table->memory = os_map(table->room);
+	if (!table->memory)
 		return false;
-	}
 	table->parts = (struct group_part *)(void *)table->memory;
 	table->groups = (struct group_row *)(void *)(table->parts + table->nr_parts);
 	return true;

@@ -16,12 +16,8 @@
 
 bool out_begin(struct out *out, int fd)
 {
-	*out = (struct out){.fd = fd, .text = os_reserve(OUT_BYTES)};
-	if (out->text && os_commit(out->text, OUT_BYTES))
-		return true;
-	if (out->text)
-		os_unreserve(out->text, OUT_BYTES);
-	return false;
+	*out = (struct out){.fd = fd, .text = os_map(OUT_BYTES)};
+	return out->text;
 }
 
 void out_flush(struct out *out)

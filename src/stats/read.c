@@ -293,15 +293,10 @@ static struct stats *make_room(uint64_t nr)
 		      nr * (sizeof(struct kmem_cache_stats) + sizeof(struct stats_slabs));
 	struct stats *stats;
 
-	room = (room + OS_PAGE - 1) & ~(OS_PAGE - 1);
-	stats = os_reserve(room);
-	if (!stats)
-		return NULL;
-	if (!os_commit(stats, room)) {
-		os_unreserve(stats, room);
-		return NULL;
-	}
-	stats->room = room;
+	room = os_round_up(room);
+	stats = os_map(room);
+	if (stats)
+		stats->room = room;
 	return stats;
 }
 
