@@ -91,7 +91,7 @@ struct caches {
 
 extern struct caches caches;
 
-/* --- process.c, and in src/stats/ exit.c ------------------------------------------------------ */
+/* --- process.c, and in src/stats/ print.c ----------------------------------------------------- */
 
 /* Initialise the library at its first use. Returns false if there is no memory for it. */
 bool caches_ready(void);

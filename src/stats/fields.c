@@ -1,19 +1,77 @@
 /* SPDX-License-Identifier: MIT */
-/* The fields that cache/events.h lists, as a table for the printers. */
+/* The figures of the process, of a cache and of a group, as tables for the printers. */
 #include "cache/events.h"
 #include "stats/stats.h"
 
-#define FIELD(name, kind, help)                                                                    \
-	{#name, offsetof(struct kmem_cache_stats, name), STATS_##kind, help},
-#define SETTING_FIELD(name, help)      FIELD(name, SETTING, help)
-#define GAUGE_FIELD(name, help)	       FIELD(name, GAUGE, help)
-#define EVENT_FIELD(name, words, help) FIELD(name, COUNTER, help)
+#define FIELD(record, member, of, name, kind, help)                                                \
+#name, offsetof(struct record, member), STATS_##kind, "sheaf_" of #name METRIC_##kind, help
+#define METRIC_SETTING
+#define METRIC_GAUGE
+#define METRIC_COUNTER "_total"
 
-const struct stats_field stats_fields[] = {STAT_SETTINGS(SETTING_FIELD) STAT_GAUGES(GAUGE_FIELD)
-						   STAT_EVENTS(EVENT_FIELD)};
-const unsigned int stats_nr_fields = sizeof(stats_fields) / sizeof(stats_fields[0]);
+#define OF_PROCESS(name, help)	   FIELD(sheaf_stats, name, "", name, GAUGE, help)
+#define OF_CACHE(name, kind, help) FIELD(kmem_cache_stats, name, "cache_", name, kind, help)
+#define SETTING(name, help)	   {OF_CACHE(name, SETTING, help)},
+#define GAUGE(name, help)	   {OF_CACHE(name, GAUGE, help)},
+#define COUNTER(name, words, help) {OF_CACHE(name, COUNTER, help)},
+#define OF_GROUP(name, kind, help) FIELD(group_row, stats.name, "group_", name, kind, help)
+#define OF_ROW(name, help)	   FIELD(group_row, name, "group_", name, GAUGE, help)
 
-/* Three fields are not in the list: name, id and counted. */
-_Static_assert(sizeof(struct kmem_cache_stats) ==
-		       SHEAF_STATS_NAME + sizeof(stats_fields) / sizeof(stats_fields[0]) * 8 + 16,
-	       "every number is in the list");
+const struct stats_field stats_of_process[] = {
+	{OF_PROCESS(cpus, "sets of sheaves a cache has")},
+	{OF_PROCESS(nodes, "nodes of memory")},
+	{OF_PROCESS(committed_bytes, "memory made usable")},
+	{OF_PROCESS(used_bytes, "memory in slabs and of the library itself")},
+	{OF_PROCESS(free_bytes, "free memory not yet returned to the system")},
+	{OF_PROCESS(returned_bytes, "memory returned to the system so far")},
+	{OF_PROCESS(held_bytes, "memory in use, free or mapped, which the limits count")},
+	{OF_PROCESS(soft_limit, "held_bytes above which the library reclaims, 0: none")},
+	{OF_PROCESS(hard_limit, "held_bytes above which allocations fail, 0: none")},
+	{OF_PROCESS(limit_failures, "allocations that failed by the hard limit")},
+	{OF_PROCESS(shrinker_objects, "objects that shrinkers freed")},
+	{OF_PROCESS(fork_lost, "sheaves lost at fork")},
+	{OF_PROCESS(large_bytes, "memory in page runs of large blocks")},
+	{OF_PROCESS(mapped_bytes, "memory in blocks that are separate mappings")},
+	{OF_PROCESS(resident_bytes, "resident memory of the whole process")},
+	{OF_PROCESS(peak_resident_bytes, "peak of the resident memory of the whole process")},
+	{OF_PROCESS(peak_bytes,
+		    "peak of the memory in slabs, blocks and the library itself, if counted")},
+	{OF_PROCESS(
+		split_mappings,
+		"additional mappings in the system, because parts of huge pages were returned")},
+	{OF_PROCESS(split_limit, "how many of them there may be")},
+	{OF_PROCESS(rcu_bytes, "retired memory, neither freed nor allocated again")},
+	{OF_PROCESS(sheaf_bytes, "objects in barns, and the sheaves themselves")},
+	{OF_PROCESS(sheaf_budget, "sheaf_bytes above which barns store no sheaves")},
+	{.name = NULL},
+};
+
+const struct stats_field stats_of_cache[] = {STAT_SETTINGS(SETTING) STAT_GAUGES(GAUGE)
+						     STAT_EVENTS(COUNTER){.name = NULL}};
+
+const struct stats_field stats_of_group[] = {
+	{OF_GROUP(bytes, GAUGE, "bytes charged to the group and those below it")},
+	{OF_GROUP(peak, GAUGE, "most bytes so far, with stocks of CPUs")},
+	{OF_GROUP(stocks, GAUGE, "bytes in stocks of CPUs")},
+	{OF_ROW(own_bytes, "bytes of objects that the group owns")},
+	{OF_ROW(own_objects, "objects that the group owns")},
+	{OF_GROUP(hard_limit, GAUGE, "hard limit in bytes, 0 without one")},
+	{OF_GROUP(high, GAUGE, "high mark in bytes, 0 without one")},
+	{OF_GROUP(low, GAUGE, "low mark in bytes, 0 without one")},
+	{OF_GROUP(references, GAUGE, "references to the group")},
+	{OF_GROUP(failed, COUNTER, "allocations that the hard limit made fail")},
+	{OF_GROUP(reclaims, COUNTER, "calls of the reclaim callback")},
+	{OF_GROUP(high_events, COUNTER, "times that the high mark was passed")},
+	{OF_GROUP(low_events, COUNTER, "times that the bytes fell to the low mark")},
+	{OF_GROUP(forced, COUNTER, "bytes charged beyond the hard limit")},
+	{.name = NULL},
+};
+
+#define NR(table) (sizeof(table) / sizeof((table)[0]) - 1)
+/* Not in the tables: counted, caches; name, id, counted; a group's name and its two ids, but two
+ * figures of its row are. */
+_Static_assert(sizeof(struct sheaf_stats) == (NR(stats_of_process) + 2) * 8 &&
+		       sizeof(struct kmem_cache_stats) ==
+			       SHEAF_STATS_NAME + (NR(stats_of_cache) + 2) * 8 &&
+		       sizeof(struct kmem_group_stats) == KMEM_GROUP_NAME + NR(stats_of_group) * 8,
+	       "every number is in a table");

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Copies the numbers of all groups; see groups.h. */
-#include "stats/groups.h"
+/* Copies the numbers of all groups; see stats.h. */
+#include "stats/stats.h"
 
 #include <string.h>
 

@@ -5,22 +5,35 @@
 
 #include "stats/stats.h"
 
-static void print_cache(struct out *out, const struct kmem_cache_stats *cache)
+static void json_name(struct out *out, const char *between, const char *name)
 {
-	out_print(out, "{\"name\": ");
-	out_quoted(out, cache->name);
-	out_print(out, ", \"id\": %" PRIu64, cache->id);
-	for (unsigned int i = 0; i < stats_nr_fields; i++) {
-		const struct stats_field *field = &stats_fields[i];
-
-		if (field->kind != STATS_COUNTER || cache->counted)
-			out_print(out, ", \"%s\": %" PRIu64, field->name,
-				  stats_value(cache, field));
-	}
-	out_print(out, "}");
+	out_print(out, "%s{\"name\": ", between);
+	out_quoted(out, name);
 }
 
-static void print_past_caches(struct out *out, struct stats *all)
+/* The figures of these kinds. */
+static void print_figures(struct out *out, const void *of, const struct stats_field *field,
+			  unsigned int kinds)
+{
+	for (; field->name; field++)
+		if (field->kind & kinds)
+			out_print(out, ", \"%s\": %" PRIu64, field->name, stats_value(of, field));
+}
+
+static void json_caches(struct out *out, const struct stats *stats)
+{
+	for (uint64_t i = 0; i < stats->process.caches; i++) {
+		const struct kmem_cache_stats *cache = &stats->caches[i];
+
+		json_name(out, i ? ",\n" : "\n", cache->name);
+		out_print(out, ", \"id\": %" PRIu64, cache->id);
+		print_figures(out, cache, stats_of_cache,
+			      STATS_SETTING | STATS_GAUGE | (cache->counted ? STATS_COUNTER : 0));
+		out_print(out, "}");
+	}
+}
+
+static void json_past(struct out *out, struct stats *all)
 {
 	const char *between = "\n";
 	struct kmem_cache_stats *stats = &all->past;
@@ -28,52 +41,57 @@ static void print_past_caches(struct out *out, struct stats *all)
 	for (const struct past *past = past_next(NULL); past; past = past_next(past)) {
 		uint64_t times = stats_read_past(past, stats);
 
-		out_print(out, "%s{\"name\": ", between);
-		out_quoted(out, stats->name);
+		json_name(out, between, stats->name);
 		out_print(out, ", \"caches\": %" PRIu64, times);
-		for (unsigned int i = 0; i < stats_nr_fields; i++)
-			if (stats_fields[i].kind == STATS_COUNTER)
-				out_print(out, ", \"%s\": %" PRIu64, stats_fields[i].name,
-					  stats_value(stats, &stats_fields[i]));
+		print_figures(out, stats, stats_of_cache, STATS_COUNTER);
 		out_print(out, "}");
 		between = ",\n";
 	}
 }
 
+static void json_parts(struct out *out, const struct group_table *table,
+		       const struct group_row *row)
+{
+	const char *between = "";
+
+	out_print(out, ", \"caches\": [");
+	for (uint32_t at = row->parts; at; at = table->parts[at - 1].next) {
+		const struct group_part *part = &table->parts[at - 1];
+
+		json_name(out, between, part->name);
+		out_print(out, ", \"bytes\": %" PRIu64 ", \"objects\": %" PRIu64 "}", part->bytes,
+			  part->objects);
+		between = ", ";
+	}
+	out_print(out, "]}");
+}
+
+void groups_print_json(struct out *out, const struct group_table *table)
+{
+	out_print(out, "[");
+	for (uint32_t i = 0; i < table->n; i++) {
+		const struct group_row *row = &table->groups[i];
+
+		json_name(out, i ? ",\n" : "\n", row->stats.name);
+		out_print(out, ", \"id\": %" PRIu64 ", \"parent\": %" PRIu64, row->stats.id,
+			  row->stats.parent);
+		print_figures(out, row, stats_of_group, STATS_GAUGE | STATS_COUNTER);
+		json_parts(out, table, row);
+	}
+	out_print(out, "]");
+}
+
 void stats_print_json(struct out *out, struct stats *stats)
 {
-	const struct sheaf_stats *process = &stats->process;
-
 	out_print(out, "{\"pid\": %d, \"backend\": \"%s\", \"index\": \"%s\", \"options\": ",
 		  (int)getpid(), stats->backend, stats->index);
 	out_quoted(out, stats->options);
-	out_print(out,
-		  ", \"cpus\": %" PRIu64 ", \"nodes\": %" PRIu64 ", \"counted\": %s, "
-		  "\"committed_bytes\": %" PRIu64 ", \"used_bytes\": %" PRIu64
-		  ", \"free_bytes\": %" PRIu64 ", \"fork_lost\": %" PRIu64
-		  ", \"large_bytes\": %" PRIu64 ", \"mapped_bytes\": %" PRIu64
-		  ", \"split_mappings\": %" PRIu64 ", \"split_limit\": %" PRIu64
-		  ", \"rcu_bytes\": %" PRIu64 ", \"resident_bytes\": %" PRIu64
-		  ", \"peak_resident_bytes\": %" PRIu64 ", \"peak_bytes\": %" PRIu64
-		  ", \"sheaf_bytes\": %" PRIu64 ", \"sheaf_budget\": %" PRIu64
-		  ", \"returned_bytes\": %" PRIu64 ", \"held_bytes\": %" PRIu64
-		  ", \"soft_limit\": %" PRIu64 ", \"hard_limit\": %" PRIu64
-		  ", \"limit_failures\": %" PRIu64 ", \"shrinker_objects\": %" PRIu64
-		  ", \"caches\": [",
-		  process->cpus, process->nodes, process->counted ? "true" : "false",
-		  process->committed_bytes, process->used_bytes, process->free_bytes,
-		  process->fork_lost, process->large_bytes, process->mapped_bytes,
-		  process->split_mappings, process->split_limit, process->rcu_bytes,
-		  process->resident_bytes, process->peak_resident_bytes, process->peak_bytes,
-		  process->sheaf_bytes, process->sheaf_budget, process->returned_bytes,
-		  process->held_bytes, process->soft_limit, process->hard_limit,
-		  process->limit_failures, process->shrinker_objects);
-	for (uint64_t i = 0; i < process->caches; i++) {
-		out_print(out, i ? ",\n" : "\n");
-		print_cache(out, &stats->caches[i]);
-	}
+	out_print(out, ", \"counted\": %s", stats->process.counted ? "true" : "false");
+	print_figures(out, &stats->process, stats_of_process, STATS_GAUGE);
+	out_print(out, ", \"caches\": [");
+	json_caches(out, stats);
 	out_print(out, "],\n\"destroyed_caches\": [");
-	print_past_caches(out, stats);
+	json_past(out, stats);
 	out_print(out, "],\n\"groups\": ");
 	groups_print_json(out, &stats->groups);
 	out_print(out, "}\n");

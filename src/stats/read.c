@@ -30,7 +30,6 @@
 #include "percpu/remote.h"
 #include "percpu/rows.h"
 #include "rcu/rcu_free.h"
-#include "stats/slabs.h"
 #include "stats/stats.h"
 
 static uint64_t objects_of(uint64_t word)

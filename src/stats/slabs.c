@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* One pass over all descriptors; see slabs.h. */
-#include "stats/slabs.h"
+/* One pass over all descriptors; see stats.h. */
+#include "stats/stats.h"
 
 #include <stdlib.h>
 

@@ -3,6 +3,7 @@
  * Text for people, with the columns of `sheaf info`: one line for each cache that was used, and its
  * events in the lines below. At most 100 columns; a name is one word.
  */
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -44,8 +45,7 @@ static void print_events(struct out *out, const struct kmem_cache_stats *cache)
 {
 	unsigned int column = 0;
 
-	for (unsigned int i = 0; i < stats_nr_fields; i++) {
-		const struct stats_field *field = &stats_fields[i];
+	for (const struct stats_field *field = stats_of_cache; field->name; field++) {
 		unsigned long long value = stats_value(cache, field);
 		char word[64];
 		unsigned int length;
@@ -64,47 +64,43 @@ static void print_events(struct out *out, const struct kmem_cache_stats *cache)
 		out_print(out, "\n");
 }
 
+static unsigned long long kib(uint64_t bytes)
+{
+	return bytes >> 10;
+}
+
 static void print_head(struct out *out, const struct stats *stats)
 {
 	const struct sheaf_stats *process = &stats->process;
 
 	out_print(out,
-		  "# libsheaf statistics of process %d: backend %s, index %s, %llu cpus, "
-		  "%llu nodes\n",
-		  (int)getpid(), stats->backend, stats->index, (unsigned long long)process->cpus,
-		  (unsigned long long)process->nodes);
-	out_print(out, "# options: %.88s\n", *stats->options ? stats->options : "none");
+		  "# libsheaf statistics of process %d: backend %s, index %s, %" PRIu64 " cpus, "
+		  "%" PRIu64 " nodes\n"
+		  "# options: %.88s\n",
+		  (int)getpid(), stats->backend, stats->index, process->cpus, process->nodes,
+		  *stats->options ? stats->options : "none");
 	out_print(out,
-		  "# memory: %llu KiB committed, %llu KiB used, %llu KiB free; fork_lost %llu\n"
-		  "# mappings split by parts that went back: %llu of at most %llu\n"
+		  "# memory: %llu KiB committed, %llu KiB used, %llu KiB free; fork_lost %" PRIu64
+		  "\n"
+		  "# mappings split by parts that went back: %" PRIu64 " of at most %" PRIu64 "\n"
 		  "# large blocks: %llu KiB in page runs, %llu KiB in mappings; retired: %llu KiB\n"
 		  "# barns: %llu KiB, sheaves included, of at most %llu MiB\n"
 		  "# resident memory of the process: %llu KiB, at most %llu KiB\n",
-		  (unsigned long long)process->committed_bytes >> 10,
-		  (unsigned long long)process->used_bytes >> 10,
-		  (unsigned long long)process->free_bytes >> 10,
-		  (unsigned long long)process->fork_lost,
-		  (unsigned long long)process->split_mappings,
-		  (unsigned long long)process->split_limit,
-		  (unsigned long long)process->large_bytes >> 10,
-		  (unsigned long long)process->mapped_bytes >> 10,
-		  (unsigned long long)process->rcu_bytes >> 10,
-		  (unsigned long long)process->sheaf_bytes >> 10,
-		  (unsigned long long)process->sheaf_budget >> 20,
-		  (unsigned long long)process->resident_bytes >> 10,
-		  (unsigned long long)process->peak_resident_bytes >> 10);
+		  kib(process->committed_bytes), kib(process->used_bytes), kib(process->free_bytes),
+		  process->fork_lost, process->split_mappings, process->split_limit,
+		  kib(process->large_bytes), kib(process->mapped_bytes), kib(process->rcu_bytes),
+		  kib(process->sheaf_bytes), kib(kib(process->sheaf_budget)),
+		  kib(process->resident_bytes), kib(process->peak_resident_bytes));
 	if (process->soft_limit || process->hard_limit)
 		out_print(out,
 			  "# limits: %llu KiB held; soft %llu KiB, hard %llu KiB (0: none), "
-			  "%llu failures\n",
-			  (unsigned long long)process->held_bytes >> 10,
-			  (unsigned long long)process->soft_limit >> 10,
-			  (unsigned long long)process->hard_limit >> 10,
-			  (unsigned long long)process->limit_failures);
+			  "%" PRIu64 " failures\n",
+			  kib(process->held_bytes), kib(process->soft_limit),
+			  kib(process->hard_limit), process->limit_failures);
 	if (process->counted)
 		out_print(out, "# most that was used, large blocks included: %llu KiB\n",
-			  (unsigned long long)process->peak_bytes >> 10);
-	if (!process->counted)
+			  kib(process->peak_bytes));
+	else
 		out_print(out, "# events are not counted: run with SHEAF_OPTIONS=stats\n");
 	out_print(out,
 		  "# in_use: objects that the program uses; parked: free in sheaves; "
@@ -143,16 +139,16 @@ static void print_past(struct out *out, struct stats *all)
 			  "# name             %8s %8s %8s %6s %12s %12s\n",
 			  "caches", "objsize", "peak", "sheaf", "allocated", "freed");
 	for (; past; past = past_next(past)) {
-		unsigned long long times = stats_read_past(past, stats);
+		uint64_t times = stats_read_past(past, stats);
 		char peak[SHORT];
 
 		print_name(out, stats->name);
-		out_print(out, "%7llu %8llu %8s %6llu %12llu %12llu\n", times,
-			  (unsigned long long)stats->object_size,
-			  in_short(peak, stats->peak_slab_bytes),
-			  (unsigned long long)stats->sheaf_capacity,
-			  (unsigned long long)(stats->alloc_fastpath + stats->alloc_slowpath),
-			  (unsigned long long)(stats->free_fastpath + stats->free_slowpath));
+		out_print(out,
+			  "%7" PRIu64 " %8" PRIu64 " %8s %6" PRIu64 " %12" PRIu64 " %12" PRIu64
+			  "\n",
+			  times, stats->object_size, in_short(peak, stats->peak_slab_bytes),
+			  stats->sheaf_capacity, stats->alloc_fastpath + stats->alloc_slowpath,
+			  stats->free_fastpath + stats->free_slowpath);
 		print_events(out, stats);
 	}
 }
@@ -160,12 +156,11 @@ static void print_past(struct out *out, struct stats *all)
 /* True if nothing shows that the cache was ever used: kmalloc() alone creates dozens of caches. */
 static bool is_unused(const struct kmem_cache_stats *cache)
 {
-	bool used = cache->slab_bytes || cache->peak_slab_bytes;
+	const struct stats_field *field = stats_of_cache;
 
-	for (unsigned int i = 0; i < stats_nr_fields && !used; i++)
-		used = stats_fields[i].kind == STATS_COUNTER &&
-		       stats_value(cache, &stats_fields[i]);
-	return !used;
+	while (field->name && !(field->kind == STATS_COUNTER && stats_value(cache, field)))
+		field++;
+	return !field->name && !cache->slab_bytes && !cache->peak_slab_bytes;
 }
 
 static void print_row(struct out *out, const struct kmem_cache_stats *cache)
@@ -173,14 +168,85 @@ static void print_row(struct out *out, const struct kmem_cache_stats *cache)
 	char memory[SHORT], peak[SHORT], waste[SHORT];
 
 	print_name(out, cache->name);
-	out_print(out, "%7llu %8llu %8llu %8llu %8s %8s %8s %6llu %8llu\n",
-		  (unsigned long long)cache->objects_in_use,
-		  (unsigned long long)cache->objects_in_sheaves,
-		  (unsigned long long)cache->object_size, (unsigned long long)cache->slabs,
-		  in_short(memory, cache->slab_bytes), in_short(peak, cache->peak_slab_bytes),
-		  in_short(waste, cache->waste_bytes), (unsigned long long)cache->sheaf_capacity,
-		  (unsigned long long)cache->aliases);
+	out_print(out,
+		  "%7" PRIu64 " %8" PRIu64 " %8" PRIu64 " %8" PRIu64 " %8s %8s %8s %6" PRIu64
+		  " %8" PRIu64 "\n",
+		  cache->objects_in_use, cache->objects_in_sheaves, cache->object_size,
+		  cache->slabs, in_short(memory, cache->slab_bytes),
+		  in_short(peak, cache->peak_slab_bytes), in_short(waste, cache->waste_bytes),
+		  cache->sheaf_capacity, cache->aliases);
 	print_events(out, cache);
+}
+
+/* --- groups: a tree, and below each one the caches of its objects ----------------------------- */
+
+#define GROUP_COLUMNS 30
+#define MOST_INDENT   12
+
+static void group_line(struct out *out, const struct group_row *row, unsigned int depth)
+{
+	unsigned int indent = depth < MOST_INDENT ? depth : MOST_INDENT;
+	char name[GROUP_COLUMNS + 1], limit[24] = "-";
+
+	snprintf(name, sizeof(name), "%*s%.*s", (int)indent, "", GROUP_COLUMNS - MOST_INDENT,
+		 row->stats.name);
+	for (char *at = name + indent; *at; at++)
+		if (*at == ' ')
+			*at = '_';
+	if (row->stats.hard_limit)
+		snprintf(limit, sizeof(limit), "%" PRIu64, row->stats.hard_limit);
+	out_print(out,
+		  "%-*s %12" PRIu64 " %12" PRIu64 " %9" PRIu64 " %12" PRIu64 " %12s %8" PRIu64 "\n",
+		  GROUP_COLUMNS, name, row->stats.bytes, row->own_bytes, row->own_objects,
+		  row->stats.peak, limit, row->stats.failed);
+}
+
+static void print_parts_below(struct out *out, const struct group_table *table,
+			      const struct group_row *row, unsigned int depth)
+{
+	unsigned int indent = (depth < MOST_INDENT ? depth : MOST_INDENT) + 2;
+
+	for (uint32_t at = row->parts; at; at = table->parts[at - 1].next) {
+		const struct group_part *part = &table->parts[at - 1];
+
+		out_print(out, "#%*s%s: %" PRIu64 " bytes, %" PRIu64 " objects\n", (int)indent, "",
+			  part->name, part->bytes, part->objects);
+	}
+}
+
+static void print_groups(struct out *out, const struct group_table *table)
+{
+	unsigned int depth = 0;
+	uint32_t at = 0;
+
+	if (!table->n)
+		return;
+	out_print(
+		out,
+		"# groups: bytes with those of groups below; own: of its objects, which are listed "
+		"by cache\n# %-*s %12s %12s %9s %12s %12s %8s\n",
+		GROUP_COLUMNS - 2, "name", "bytes", "own", "objects", "peak", "limit", "failed");
+	for (;;) {
+		const struct group_row *row = &table->groups[at];
+
+		group_line(out, row, depth);
+		print_parts_below(out, table, row, depth);
+		if (row->child) {
+			at = row->child - 1;
+			depth++;
+			continue;
+		}
+		while (at && !table->groups[at].next) {
+			at = table->groups[at].from - 1;
+			depth--;
+		}
+		if (!at)
+			break;
+		at = table->groups[at].next - 1;
+	}
+	if (table->left_out)
+		out_print(out, "# objects in further caches, not shown: %" PRIu64 "\n",
+			  table->left_out);
 }
 
 void stats_print_text(struct out *out, struct stats *stats)
@@ -196,5 +262,5 @@ void stats_print_text(struct out *out, struct stats *stats)
 	if (unused)
 		out_print(out, "# unused caches, not shown: %llu\n", unused);
 	print_past(out, stats);
-	groups_print_text(out, &stats->groups);
+	print_groups(out, &stats->groups);
 }
