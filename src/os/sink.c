@@ -107,7 +107,7 @@ static bool is_of_another(const struct stat *made)
 	return made->st_uid != geteuid() && !of_system && !may_be_link();
 }
 
-/* A named pipe without a reader is refused, without a wait. -1 with errno. */
+/* A named pipe without a reader is refused, without a wait. -1 with errno; 0: another user's. */
 static int open_path(void)
 {
 	int flags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
@@ -120,10 +120,28 @@ static int open_path(void)
 		return -1;
 	if (fstat(low, &made) == 0 && is_of_another(&made)) {
 		syscall(SYS_close, low);
-		errno = EPERM;
+		errno = 0;
 		return -1;
 	}
 	return low;
+}
+
+static const char *reason(int error)
+{
+	struct stat is = {.st_mode = 0};
+
+	if (!error)
+		return "it belongs to another user";
+	fstatat(AT_FDCWD, sink.path, &is, may_be_link() ? 0 : AT_SYMLINK_NOFOLLOW);
+	if (error == ELOOP && S_ISLNK(is.st_mode))
+		return "it is a symbolic link";
+	if (error == ENXIO && S_ISFIFO(is.st_mode))
+		return "nobody reads this pipe";
+	if (error == ENXIO && S_ISSOCK(is.st_mode))
+		return "it is a socket";
+	if (error == ENXIO && S_ISCHR(is.st_mode))
+		return "no terminal or other device is behind it";
+	return strerror(error);
 }
 
 /* Reported on standard error, where the reports go from then on. */
@@ -133,11 +151,7 @@ static void refuse_file(const char *what)
 	int length = snprintf(line, sizeof(line),
 			      "libsheaf: SHEAF_OPTIONS: report=%s cannot be %s (%s); reports go to "
 			      "standard error\n",
-			      sink.path, what,
-			      errno == EPERM   ? "it belongs to another user"
-			      : errno == ELOOP ? "it is a symbolic link"
-			      : errno == ENXIO ? "nobody reads this pipe"
-					       : strerror(errno));
+			      sink.path, what, reason(errno));
 	size_t used = (size_t)length < sizeof(line) ? (size_t)length : sizeof(line) - 1;
 
 	os_make_plain(line, used - 1); /* all but the line feed */

@@ -1,23 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where reports go: a callback, a file, standard error; and what happens if one of them refuses.
- * Each test runs in a child, because a file that was refused is not tried again.
+ * The file of report=PATH, and what happens if it is refused. Each test runs in a child, because a
+ * file that was refused is not tried again.
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
-#include <sheaf/debug.h>
-#include <sheaf/slab.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "kit/check.h"
-#include "kit/clock.h"
 #include "kit/directory.h"
 #include "kit/process.h"
 #include "kit/ready.h"
@@ -226,6 +224,40 @@ static void a_pipe_of_another_user(void)
 	CHECK(read(reader, text, sizeof(text)) <= 0);
 }
 
+static void a_socket(void)
+{
+	struct sockaddr_un at = {.sun_family = AF_UNIX};
+	int file = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	snprintf(at.sun_path, sizeof(at.sun_path), "%s/socket", directory);
+	CHECK(bind(file, (struct sockaddr *)&at, sizeof(at)) == 0);
+	told_begin(&told);
+	to_own_file("socket");
+	refused("cannot be opened (it is a socket)");
+}
+
+static void no_terminal(void)
+{
+	setsid();
+	if (open("/dev/tty", O_WRONLY | O_CLOEXEC) >= 0 || errno != ENXIO) {
+		print_message("/dev/tty is no terminal here\n");
+		return;
+	}
+	told_begin(&told);
+	report_to("/dev/tty");
+	refused("cannot be opened (no terminal or other device is behind it)");
+}
+
+/* Not the file, but a directory on the way to it. */
+static void a_loop(void)
+{
+	snprintf(path, sizeof(path), "%s/loop", directory);
+	CHECK(symlink("loop", path) == 0);
+	told_begin(&told);
+	to_own_file("loop/file");
+	refused("cannot be opened (Too many levels of symbolic links)");
+}
+
 static void a_full_disk(void)
 {
 	told_begin(&told);
@@ -253,7 +285,10 @@ static void what_is_refused_is_told(void **state)
 	in(no_directory);
 	in(in_a_directory_that_is_gone);
 	in(a_link);
+	in(a_loop);
 	in(a_pipe_without_reader);
+	in(a_socket);
+	in(no_terminal);
 	in(a_full_disk);
 	in(a_limit);
 	if (geteuid()) {
@@ -264,328 +299,7 @@ static void what_is_refused_is_told(void **state)
 	in(a_pipe_of_another_user);
 }
 
-/* --- standard error --------------------------------------------------------------------------- */
-
-static void without_reader(void)
-{
-	sigset_t pending, pipe_only;
-	int ends[2];
-
-	CHECK(pipe2(ends, O_CLOEXEC) == 0);
-	dup2(ends[1], STDERR_FILENO);
-	close(ends[0]);
-	signal(SIGPIPE, SIG_DFL);
-	os_report("lost");
-	long_line("lost");
-	os_options_help();
-	/* One that the program has blocked stays for it. */
-	sigemptyset(&pipe_only);
-	sigaddset(&pipe_only, SIGPIPE);
-	sigprocmask(SIG_BLOCK, &pipe_only, NULL);
-	os_report("lost");
-	sigpending(&pending);
-	CHECK(!sigismember(&pending, SIGPIPE));
-	raise(SIGPIPE);
-	os_report("lost");
-	sigpending(&pending);
-	CHECK(sigismember(&pending, SIGPIPE));
-	CHECK(os_reports_kept == 0);
-}
-
-static void closed(void)
-{
-	close(STDERR_FILENO);
-	os_report("lost");
-	long_line("lost");
-	CHECK(os_reports_kept == 0);
-}
-
-static int fill_pipe(int *ends)
-{
-	int filled = 0;
-
-	CHECK(pipe2(ends, O_CLOEXEC | O_NONBLOCK) == 0);
-	CHECK(fcntl(ends[1], F_SETPIPE_SZ, 4096) == 4096);
-	while (write(ends[1], "x", 1) == 1)
-		filled++;
-	dup2(ends[1], STDERR_FILENO);
-	return filled;
-}
-
-/* What a pipe does not take now is written later. */
-static void full(void)
-{
-	int ends[2], filled = fill_pipe(ends), n = 0;
-	ssize_t length;
-
-	os_report("one");
-	os_misuse(NULL, "two");
-	long_line("lines");
-	os_report_later("three");
-	os_report_kept();
-	CHECK(os_reports_kept == 4);
-	for (int i = 0; i < 30; i++)
-		os_report("more");
-	CHECK(read(ends[0], text, (size_t)filled) == filled);
-	while (!strstr(text, " are left out\n")) {
-		os_write_kept();
-		length = read(ends[0], text + n, sizeof(text) - 1 - (size_t)n);
-		n += length > 0 ? (int)length : 0;
-		text[n] = '\0';
-	}
-	CHECK(os_reports_kept == 0);
-	CHECK(!strncmp(text, "libsheaf: one\n", 14));
-	CHECK(strstr(text, "libsheaf: two") && strstr(text, "\nof many lines\n") &&
-	      strstr(text, "\nlibsheaf: three\n"));
-	CHECK(strstr(text, "\nlibsheaf: 17 more lines like the last ones are left out\n"));
-}
-
-/* What was written since, without a wait. */
-static int read_pipe(int end)
-{
-	ssize_t length = read(end, text, sizeof(text) - 1);
-
-	text[length > 0 ? length : 0] = '\0';
-	return length > 0 ? (int)length : 0;
-}
-
-/* While nothing accepts a kept line, slow calls ask once in 10 ms; a line of their own they always
- * try to write. */
-static void asks_now_and_then(void)
-{
-	int ends[2], filled = fill_pipe(ends);
-
-	clock_stands = true;
-	os_report("kept");
-	long_line("lines");
-	os_write_kept();
-	CHECK(read(ends[0], text, (size_t)filled) == filled);
-	clock_pass_ms(9);
-	os_write_kept();
-	os_write_kept_nowait();
-	CHECK(os_reports_kept == 2 && !read_pipe(ends[0]));
-	os_report("own");
-	CHECK(read_pipe(ends[0]) && !strcmp(text, "libsheaf: own\n"));
-	clock_pass_ms(3);
-	os_write_kept();
-	CHECK(os_reports_kept == 1 && read_pipe(ends[0]) && !strcmp(text, "libsheaf: kept\n"));
-	clock_pass_ms(12);
-	os_write_kept_nowait();
-	CHECK(os_reports_kept == 0 && read_pipe(ends[0]) && !strcmp(text, "of many lines\n"));
-}
-
-static void full_and_panics(void)
-{
-	int ends[2];
-
-	fill_pipe(ends);
-	os_options.panic_on_warn = 1;
-	long_line("the last");
-}
-
-static void nobody_can_read(void **state)
-{
-	int status;
-
-	(void)state;
-	in(without_reader);
-	in(closed);
-	in(full);
-	in(asks_now_and_then);
-	status = in_child(full_and_panics);
-	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
-}
-
-/* --- the callback ----------------------------------------------------------------------------- */
-
-static struct {
-	char text[4096];
-	size_t length;
-	int calls, inner;
-	pid_t child;
-} called;
-
-static void collect(void *data, const char *what, size_t length)
-{
-	CHECK(data == &called);
-	CHECK(called.length + length < sizeof(called.text));
-	memcpy(called.text + called.length, what, length);
-	called.length += length;
-	called.calls++;
-}
-
-static void calls(void)
-{
-	struct kmem_cache *s = kmem_cache_create("called", 32, NULL, SLAB_CONSISTENCY_CHECKS);
-	char *object = kmem_cache_alloc(s, GFP_KERNEL);
-
-	CHECK(sheaf_set_report(collect, &called, NULL) == 0);
-	told_begin(&told);
-	kmem_cache_free(s, object);
-	kmem_cache_free(s, object);
-	CHECK(called.calls == 1);
-	CHECK(strstr(called.text, "libsheaf: BUG called: Object already free\n"));
-	CHECK(called.text[called.length - 1] == '\n');
-	os_report("a line");
-	CHECK(called.calls == 2 &&
-	      !strcmp(strstr(called.text, "libsheaf: a"), "libsheaf: a line\n"));
-	CHECK(told_end(&told) == 0);
-	/* In a call that never waits. */
-	told_begin(&told);
-	kmem_cache_free_nolock(s, object);
-	CHECK(told_end(&told) > 5 && called.calls == 2);
-	CHECK(sheaf_set_report(NULL, NULL, NULL) == 0);
-	told_begin(&told);
-	os_report("to standard error");
-	CHECK(told_end(&told) == 1 && called.calls == 2);
-}
-
-static void misuses(void *data, const char *what, size_t length)
-{
-	struct kmem_cache *s = data;
-	void *object = kmem_cache_alloc(s, GFP_KERNEL);
-
-	(void)what, (void)length;
-	called.calls++;
-	CHECK(sheaf_set_report(NULL, NULL, NULL) == -EBUSY);
-	kmem_cache_free(s, object);
-	kmem_cache_free(s, object);
-}
-
-/* Its own reports go past it. */
-static void calls_the_library(void)
-{
-	struct kmem_cache *s = kmem_cache_create("again", 32, NULL, SLAB_CONSISTENCY_CHECKS);
-
-	CHECK(sheaf_set_report(misuses, s, NULL) == 0);
-	told_begin(&told);
-	os_report("a line");
-	CHECK(told_end(&told) > 5 && strstr(told.text, "Object already free"));
-	CHECK(called.calls == 1);
-	os_report("another one");
-	CHECK(called.calls == 2);
-}
-
-static void fork_in_it(void *data, const char *what, size_t length)
-{
-	(void)data, (void)what, (void)length;
-	if (called.calls++)
-		return;
-	called.child = fork();
-}
-
-static void forks_in_it(void)
-{
-	int status;
-
-	CHECK(sheaf_set_report(fork_in_it, NULL, NULL) == 0);
-	long_line("that forks");
-	CHECK(called.calls == 1);
-	os_report("another one");
-	CHECK(called.calls == 2 && os_reports_kept == 0);
-	if (called.child == 0)
-		_exit(7);
-	CHECK(waitpid(called.child, &status, 0) == called.child);
-	CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 7);
-}
-
-static pthread_barrier_t inside;
-static uint32_t may_return, has_returned, is_set;
-
-static void stay(void *data, const char *what, size_t length)
-{
-	(void)data, (void)what, (void)length;
-	pthread_barrier_wait(&inside);
-	while (!os_load_acquire(&may_return))
-		sched_yield();
-	/* Who set another one must not have returned before. */
-	CHECK(!os_load_acquire(&is_set));
-	os_store_release(&has_returned, 1);
-}
-
-static void *report_a_line(void *unused)
-{
-	(void)unused;
-	os_report("a line");
-	return NULL;
-}
-
-static void *set_another(void *unused)
-{
-	(void)unused;
-	pthread_barrier_wait(&inside);
-	CHECK(sheaf_set_report(collect, &called, NULL) == 0);
-	os_store_release(&is_set, 1);
-	CHECK(os_load_acquire(&has_returned));
-	return NULL;
-}
-
-static void waits_for_it(void)
-{
-	pthread_t in_it, sets;
-
-	pthread_barrier_init(&inside, NULL, 2);
-	CHECK(sheaf_set_report(stay, NULL, NULL) == 0);
-	pthread_create(&in_it, NULL, report_a_line, NULL);
-	pthread_create(&sets, NULL, set_another, NULL);
-	/* It may not have begun to wait: then the test is weaker, not wrong. */
-	for (int i = 0; i < 100; i++)
-		os_sleep_briefly();
-	CHECK(!os_load_acquire(&is_set));
-	os_store_release(&may_return, 1);
-	pthread_join(in_it, NULL);
-	pthread_join(sets, NULL);
-	os_report("to the other one");
-	CHECK(called.calls == 1);
-}
-
-static struct sheaf_report_to below;
-static int passed_on;
-
-static void pass_on(void *data, const char *what, size_t length)
-{
-	CHECK(data == &below && below.report == collect);
-	passed_on++;
-	below.report(below.data, what, length);
-}
-
-static void refuses_to_change(void *data, const char *what, size_t length)
-{
-	struct sheaf_report_to untouched = {pass_on, NULL};
-
-	(void)data, (void)what, (void)length;
-	CHECK(sheaf_set_report(collect, NULL, &untouched) == -EBUSY);
-	CHECK(untouched.report == pass_on && !untouched.data);
-	called.calls++;
-}
-
-static void returns_the_one_before(void)
-{
-	struct sheaf_report_to before = {pass_on, &below};
-
-	CHECK(sheaf_set_report(collect, &called, &before) == 0);
-	CHECK(!before.report && !before.data);
-	CHECK(sheaf_set_report(pass_on, &below, &below) == 0);
-	os_report("to both");
-	CHECK(passed_on == 1 && called.calls == 1);
-	CHECK(sheaf_set_report(below.report, below.data, &before) == 0);
-	CHECK(before.report == pass_on && before.data == &below);
-	os_report("to the first again");
-	CHECK(passed_on == 1 && called.calls == 2);
-	CHECK(sheaf_set_report(refuses_to_change, NULL, NULL) == 0);
-	os_report("nothing changes");
-	CHECK(called.calls == 3);
-}
-
-static void a_callback_gets_reports(void **state)
-{
-	(void)state;
-	in(calls);
-	in(calls_the_library);
-	in(forks_in_it);
-	in(waits_for_it);
-	in(returns_the_one_before);
-}
+/* --- the option ------------------------------------------------------------------------------- */
 
 static void paths_that_are_none(void **state)
 {
@@ -618,8 +332,6 @@ int main(void)
 		cmocka_unit_test(each_process_has_its_own),
 		cmocka_unit_test(a_descriptor_that_changed_is_left_alone),
 		cmocka_unit_test(what_is_refused_is_told),
-		cmocka_unit_test(nobody_can_read),
-		cmocka_unit_test(a_callback_gets_reports),
 		cmocka_unit_test(paths_that_are_none),
 	};
 
