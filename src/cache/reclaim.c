@@ -119,6 +119,16 @@ bool reclaim_passed(void)
 	return visit_caches(&flushed, retires, flush_passed_of);
 }
 
+/* One thread at a time, as for drains. */
+static void wait_for_returns(void)
+{
+	if (!page_is_returning())
+		return;
+	sheaf_lock_drains();
+	page_wait_returning();
+	sheaf_unlock_drains();
+}
+
 bool reclaim_everything(gfp_t flags)
 {
 	bool asks = gfpflags_allow_blocking(flags) && shrinkers_exist(), any;
@@ -127,7 +137,7 @@ bool reclaim_everything(gfp_t flags)
 		shrinkers_run(flags, 0);
 	any = reclaim_marked();
 	page_trim();
-	page_wait_returning();
+	wait_for_returns();
 	return asks || any;
 }
 

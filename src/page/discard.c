@@ -81,8 +81,9 @@ static unsigned int discard_between(struct range *range, struct chunk *chunk, un
 	if (chunk->nr_free == CHUNK_PAGES)
 		range_forget_run(range, chunk);
 	while (gone && (length = take_dirty(range, chunk, from, end, &page, &dirty)) != 0) {
+		uint32_t *returning = page_begin_return();
+
 		range_relist(range, chunk);
-		page_begin_return();
 		os_unlock(&range->lock);
 		gone = os_discard(chunk_address(range, chunk) + page * OS_PAGE, length * OS_PAGE,
 				  locked);
@@ -91,7 +92,7 @@ static unsigned int discard_between(struct range *range, struct chunk *chunk, un
 		os_lock(&range->lock);
 		page_hold_less(dirty);
 		give_taken(range, chunk, page, length, gone);
-		page_end_return();
+		page_end_return(returning);
 		from = page + length;
 		given += gone ? length : 0;
 	}

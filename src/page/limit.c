@@ -38,14 +38,19 @@ bool page_hold(size_t pages)
 
 void page_wait_returning(void)
 {
-	while (os_load_acquire(&page_limit.returning))
-		os_sleep_briefly();
+	/* Twice: a thread may have read the phase long before it began. */
+	for (int turn = 0; turn < 2; turn++) {
+		uint32_t old = os_fetch_add(&page_limit.phase, 1) & 1;
+
+		while (os_load_acquire(&page_limit.returning[old]))
+			os_sleep_briefly();
+	}
 }
 
 void page_forget_returning(void)
 {
-	if (page_limit.returning)
-		page_limit.returning = 0;
+	if (page_is_returning())
+		page_limit.returning[0] = page_limit.returning[1] = 0;
 }
 
 bool page_may_grow(size_t pages)

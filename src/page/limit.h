@@ -46,8 +46,8 @@ struct page_limit {
 	uint32_t pressed;
 	/* In a line that is written when memory comes or goes. */
 	size_t held __attribute__((aligned(64)));
-	uint64_t failures; /* allocations that failed by the hard limit */
-	uint32_t returning;
+	uint64_t failures;	      /* allocations that failed by the hard limit */
+	uint32_t phase, returning[2]; /* by phase */
 } __attribute__((aligned(64)));
 extern struct page_limit page_limit;
 
@@ -66,19 +66,30 @@ static inline void page_hold_less(size_t pages)
 
 /*
  * Around the return of memory to the system, which no other thread finds meanwhile, and which is
- * still held. A thread that the limit refused waits for it before it gives up.
+ * still held. A thread that the limit refused waits for it before it gives up. Returns the argument
+ * for page_end_return().
  */
-static inline void page_begin_return(void)
+static inline uint32_t *page_begin_return(void)
 {
-	os_fetch_add(&page_limit.returning, 1);
+	uint32_t *count = &page_limit.returning[os_load_relaxed(&page_limit.phase) & 1];
+
+	os_fetch_add(count, 1);
+	return count;
 }
 
-static inline void page_end_return(void)
+static inline void page_end_return(uint32_t *count)
 {
-	os_fetch_sub(&page_limit.returning, 1);
+	os_fetch_sub(count, 1);
 }
 
-/* Sleeps until no thread is returning memory. */
+static inline bool page_is_returning(void)
+{
+	return os_load_acquire(&page_limit.returning[0]) ||
+	       os_load_acquire(&page_limit.returning[1]);
+}
+
+/* Sleeps until the threads that are returning memory now have done so; not for those that begin
+ * later. One thread at a time. */
 void page_wait_returning(void);
 /* In a forked child, by its only thread. */
 void page_forget_returning(void);

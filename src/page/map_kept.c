@@ -124,12 +124,12 @@ static size_t unmap_taken(struct mapping block)
 /* Unmap the block in this cell, if it was not taken meanwhile. Returns its bytes. */
 static size_t unmap_kept(uint64_t *cell, uint64_t now)
 {
+	uint32_t *returning = page_begin_return();
 	size_t bytes = 0;
 
-	page_begin_return();
 	if (os_cmpxchg(cell, &now, 0))
 		bytes = unmap_taken(block_in(now));
-	page_end_return();
+	page_end_return(returning);
 	return bytes;
 }
 
@@ -154,15 +154,16 @@ bool map_keep(struct mapping block, unsigned int node)
 
 void map_drop_kept(size_t size, size_t align, unsigned int node)
 {
+	uint32_t *returning;
 	char *kept;
 
 	if (size > MAP_KEPT_MOST)
 		return;
-	page_begin_return();
+	returning = page_begin_return();
 	kept = map_take_kept(size, align, node);
 	if (kept)
 		unmap_taken((struct mapping){kept, size});
-	page_end_return();
+	page_end_return(returning);
 }
 
 bool map_decay(unsigned int node, uint32_t now)

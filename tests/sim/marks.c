@@ -356,6 +356,55 @@ static int replaced(void *config)
 	return !looks;
 }
 
+/* --- others return memory at each moment, but none of them for long --- */
+
+static bool has_failed, ended[FIBRES];
+
+static bool others_return(void)
+{
+	return page_limit.returning[0] || page_limit.returning[1];
+}
+
+static unsigned int decide_in_turns(unsigned int fibre)
+{
+	if (fibre == SIM_NOBODY || has_failed)
+		return fibre != SIM_NOBODY ? fibre : ended[PAUSES] ? FREES : PAUSES;
+	if (fibre == FREES)
+		return others_return() ? LOOKS : PAUSES;
+	return fibre == PAUSES ? FREES : PAUSES;
+}
+
+static void return_steadily(unsigned int fibre, void *unused)
+{
+	(void)unused;
+	if (fibre == LOOKS) {
+		if (kmem_cache_alloc(fails, GFP_KERNEL))
+			sim_fail("an object beyond the limit");
+		has_failed = true;
+	}
+	while (!has_failed) {
+		uint32_t *returning = page_begin_return();
+
+		for (unsigned int i = 0; i < 3; i++)
+			os_load_relaxed(&page_limit.held);
+		page_end_return(returning);
+	}
+	ended[fibre] = true;
+}
+
+static int waits_for_the_first(void *config)
+{
+	struct sim_config in_turns = *(struct sim_config *)config;
+
+	in_turns.decide = decide_in_turns;
+	has_failed = true;
+	sim_start(&in_turns);
+	sim_run(1, reach_limit, NULL);
+	has_failed = false;
+	sim_run(FIBRES, return_steadily, NULL);
+	return 0;
+}
+
 /* --- */
 
 int main(void)
@@ -378,5 +427,6 @@ int main(void)
 	failed += sim_in_child(returned, &config, &hash) != 0;
 	failed += sim_in_child(listed, &config, &hash) != 0;
 	failed += sim_in_child(replaced, &config, &hash) != 0;
+	failed += sim_in_child(waits_for_the_first, &config, &hash) != 0;
 	return failed != 0;
 }
