@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Memory that goes back to the system: at once, when the program says so.
+ * Returning free memory to the system when the program says so.
  *
  *     sheaf_trim(0);              // everything that is free
  *     sheaf_trim(64 << 20);       // but 64 MiB

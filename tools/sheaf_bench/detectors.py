@@ -114,10 +114,10 @@ def _others() -> list[Detector]:
         Detector("DUMA", "duma", MALLOC, library="libduma.so.0", guards=True,
                  environment=(("DUMA_ALIGNMENT", "1"),), install="duma"),
         Detector("ASan, malloc", "asan", MALLOC + TRAP),
-        Detector("ASan on libsheaf, not told", "a:sh", SHEAF + TRAP, NOT_TOLD),
+        Detector("ASan on libsheaf, not annotated", "a:sh", SHEAF + TRAP, NOT_TOLD),
         Detector("ASan on libsheaf", "a:sh+", SHEAF + TRAP),
         Detector("valgrind, malloc", "vg", MALLOC, command=VALGRIND, install="valgrind"),
-        Detector("valgrind on libsheaf, not told", "v:sh", SHEAF, NOT_TOLD, command=VALGRIND, install="valgrind"),
+        Detector("valgrind on libsheaf, not annotated", "v:sh", SHEAF, NOT_TOLD, command=VALGRIND, install="valgrind"),
         Detector("valgrind on libsheaf", "v:sh+", SHEAF, command=VALGRIND, install="valgrind"),
     ]
     return rows
