@@ -59,6 +59,18 @@ static inline void pages_let_time_pass(void)
 	clock_pass_ms(16 * os_options.decay);
 }
 
+/* Nor lately in use: what may go as time passes goes. Ends as soon as nothing is left to do. */
+static inline void pages_decay(void)
+{
+	pages_let_time_pass();
+	for (bool more = true; more;) {
+		clock_pass_ms(DECAY_TICK_MS);
+		more = false;
+		for (uint32_t node = 0; node < os.nr_nodes; node++)
+			more |= page_decay(node);
+	}
+}
+
 /* So many calls, of which each gives back PAGE_DISCARD_MAX at most, with time between them. */
 static inline void pages_free_some(unsigned int calls)
 {

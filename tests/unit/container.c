@@ -6,8 +6,10 @@
 #include <sheaf/slab.h>
 #include <sheaf/stats.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "debug/slab_debug.h"
 #include "kit/cache.h"
 #include "kit/check.h"
 #include "kit/needs.h"
@@ -15,6 +17,7 @@
 #include "kit/process.h"
 #include "kit/unit.h"
 #include "os/linux/file.h"
+#include "os/memory.h"
 #include "os/options.h"
 #include "page/page.h"
 #include "percpu/budget.h"
@@ -22,7 +25,9 @@
 enum {
 	MANY = 128,	/* runs of 2 MiB */
 	OBJECTS = 1000, /* more than a CPU has in its sheaves */
-	LARGE = PAGE_MAX_ORDER
+	LARGE = PAGE_MAX_ORDER,
+	SMALL = 5,
+	SMALL_RUNS = 1024 /* of 128 KiB */
 };
 
 #define MiB ((size_t)1 << 20)
@@ -43,7 +48,7 @@ int os_file_read(const char *path, char *text, size_t size)
 }
 
 static struct kmem_cache *s;
-static struct slab *runs[MANY];
+static struct slab *runs[MANY], *small[SMALL_RUNS];
 static void *objects[OBJECTS];
 
 /* So long that the library looks again, in slow calls, but what was freed still counts as freed a
@@ -106,27 +111,91 @@ static void run_in_group(void)
 	CHECK(page_usage().dirty >= heap / os.nr_cpu_nodes);
 }
 
-static void unified(void **state)
+/* --- parts of chunks -------------------------------------------------------------------------- */
+
+static void free_all_but_each(unsigned int nth)
 {
-	(void)state;
-	group.list = "0::/box\n";
-	group.path = "/sys/fs/cgroup/box/memory.max";
-	assert_int_equal(in_child(run_in_group), 0);
+	for (unsigned int i = 0; i < SMALL_RUNS; i++)
+		if (small[i] && i % nth) {
+			page_free(small[i], SMALL);
+			small[i] = NULL;
+		}
+	pages_decay();
 }
 
-static void separate(void **state)
+static void keep_parts_in_group(void)
 {
-	(void)state;
+	clock_stands = true;
+	group.limit = 64 * MiB;
+	CHECK(kmem_cache_create("begins", 64, NULL, 0));
+	for (unsigned int i = 0; i < SMALL_RUNS; i++)
+		CHECK((small[i] = page_alloc(0, SMALL)));
+	/* A quarter of what is in use, and not more of the memory than this. */
+	free_all_but_each(2);
+	CHECK(page_usage().used >= 64 * MiB);
+	CHECK(page_usage().dirty <= group.limit / 8);
+	/* What may always stay. */
+	group.limit = 16 * MiB;
+	CHECK(os_memory_look());
+	free_all_but_each(128);
+	CHECK(page_usage().used >= MiB);
+	CHECK(page_usage().dirty <= group.limit / 32);
+}
+
+/* --- quarantine ------------------------------------------------------------------------------- */
+
+static void rest_in_group(void)
+{
+	char options[256];
+	const char *given = getenv("SHEAF_OPTIONS");
+
+	snprintf(options, sizeof(options), "slab_debug=FQ;%s", given ? given : "");
+	CHECK(setenv("SHEAF_OPTIONS", options, 1) == 0);
+	clock_stands = true;
+	group.limit = 4096 * MiB;
+	s = kmem_cache_create("rests", 2000, NULL, SLAB_NO_MERGE);
+	CHECK(s);
+	look_again();
+	CHECK(quarantine_bytes() > 16 * MiB);
+	group.limit = 128 * MiB;
+	look_again();
+	CHECK(quarantine_bytes() <= group.limit / 32);
+}
+
+static void in_both_versions(void (*body)(void))
+{
+	group.list = "0::/box\n";
+	group.path = "/sys/fs/cgroup/box/memory.max";
+	assert_int_equal(in_child(body), 0);
 	group.list = "3:memory:/box\n0::/\n";
 	group.path = "/sys/fs/cgroup/memory/box/memory.limit_in_bytes";
-	assert_int_equal(in_child(run_in_group), 0);
+	assert_int_equal(in_child(body), 0);
+}
+
+static void free_memory(void **state)
+{
+	(void)state;
+	in_both_versions(run_in_group);
+}
+
+static void parts_of_chunks(void **state)
+{
+	(void)state;
+	in_both_versions(keep_parts_in_group);
+}
+
+static void objects_that_rest(void **state)
+{
+	(void)state;
+	in_both_versions(rest_in_group);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(unified),
-		cmocka_unit_test(separate),
+		cmocka_unit_test(free_memory),
+		cmocka_unit_test(parts_of_chunks),
+		cmocka_unit_test(objects_that_rest),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

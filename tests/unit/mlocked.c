@@ -103,18 +103,6 @@ static void use(unsigned int n, unsigned int order)
 		page_free(runs[i], order);
 }
 
-/* Until nothing is left to do; so it ends. */
-static void decay(void)
-{
-	pages_let_time_pass();
-	for (bool more = true; more;) {
-		clock_pass_ms(DECAY_TICK_MS);
-		more = false;
-		for (uint32_t node = 0; node < os.nr_nodes; node++)
-			more |= page_decay(node);
-	}
-}
-
 static void stays_as_time_passes(void **state)
 {
 	struct told told;
@@ -123,7 +111,7 @@ static void stays_as_time_passes(void **state)
 	told_begin(&told);
 	lock_all();
 	use(MANY, LARGE);
-	decay();
+	pages_decay();
 	assert_int_equal(dirty(), MANY * OS_HUGE);
 	for (unsigned int i = 0; i < MANY; i++)
 		assert_true(is_resident(page_address(runs[i])));
@@ -135,7 +123,7 @@ static void stays_as_time_passes(void **state)
 	assert_int_equal(told_end_kept(&told), 0);
 	unlock_all();
 	use(MANY, LARGE);
-	decay();
+	pages_decay();
 	assert_true(dirty() <= PAGE_KEEP_PARTS);
 	check_held();
 }
@@ -145,7 +133,7 @@ static void goes_if_trimmed(void **state)
 	(void)state;
 	lock_all();
 	use(MANY, LARGE);
-	decay();
+	pages_decay();
 	page_trim_to(OS_HUGE);
 	assert_int_equal(dirty(), OS_HUGE);
 	page_trim();
@@ -160,9 +148,9 @@ static void goes_above_the_soft_limit(void **state)
 	(void)state;
 	lock_all();
 	use(MANY, LARGE);
-	decay();
+	pages_decay();
 	page_set_limits(OS_HUGE, 0);
-	decay();
+	pages_decay();
 	assert_true(dirty() <= OS_HUGE);
 	assert_false(is_resident(page_address(runs[0])));
 	page_set_limits(0, 0);
@@ -191,7 +179,7 @@ static void parts_stay_and_go(void **state)
 	before = page_usage().used;
 	for (unsigned int i = 0; i < n; i += 2)
 		page_free(used[i], order);
-	decay();
+	pages_decay();
 	assert_true(dirty() >= n / 2 * (OS_PAGE << order));
 	check_held();
 	page_trim();
@@ -210,7 +198,7 @@ static void one_page_does_not_keep_others(void **state)
 	/* The one that goes first. */
 	locked = page_address(runs[MANY - 1]);
 	locked_bytes = os.page_size;
-	decay();
+	pages_decay();
 	assert_true(dirty() <= OS_HUGE + PAGE_KEEP_CHUNKS);
 	check_held();
 	page_trim();
