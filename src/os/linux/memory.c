@@ -156,10 +156,11 @@ bool os_move(void *from, size_t old, void *to, size_t size)
 	return done;
 }
 
+/* Locked memory is not all that gives EINVAL: a sandbox may do so. */
 static void report_refused(int error)
 {
 	os_report_once_later(&discard_refused,
-			     error == EINVAL
+			     error == EINVAL && os_locks_memory()
 				     ? "the system takes no locked memory back (%s; Linux 5.18 "
 				       "does): freed memory stays resident and held. Unlock it "
 				       "(munlockall) before sheaf_trim()"
@@ -175,7 +176,7 @@ bool os_discard(void *address, size_t size, bool locked)
 	uintptr_t end = os_round_down((uintptr_t)address + size);
 	bool done = begin >= end || madvise((void *)begin, end - begin, MADV_DONTNEED) == 0;
 
-	/* This error has no other cause. */
+	/* It is locked, as the arguments are right. */
 	if (!done && errno == EINVAL && locked)
 		done = madvise((void *)begin, end - begin, MADV_DONTNEED_LOCKED) == 0;
 	if (!done && (errno != EINVAL || locked))

@@ -19,31 +19,54 @@ static void find_size(const char *text, const char *key, size_t *bytes)
 		*bytes = (size_t)strtoull(found + strlen(key), NULL, 10) << 10;
 }
 
+struct sizes {
+	size_t resident, peak, locked;
+};
+
 /*
  * Piece by piece: the line of the user's groups, which comes first, may be long. The last bytes of
  * a piece are read again with the next one, so that a size that is cut there is read in full. With
  * system calls: the C library's functions are cancellation points.
  */
-void os_resident(size_t *now, size_t *peak)
+static struct sizes read_sizes(void)
 {
+	int file = (int)syscall(SYS_openat, AT_FDCWD, "/proc/self/status", O_RDONLY | O_CLOEXEC);
+	struct sizes sizes = {0, 0, 0};
 	char text[512];
-	int saved = errno, file;
 	size_t kept = 0;
 	ssize_t n;
 
-	*now = *peak = 0;
-	file = (int)syscall(SYS_openat, AT_FDCWD, "/proc/self/status", O_RDONLY | O_CLOEXEC);
 	while (file >= 0 &&
 	       (n = syscall(SYS_read, file, text + kept, sizeof(text) - 1 - kept)) > 0) {
 		size_t length = kept + (size_t)n;
 
 		text[length] = '\0';
-		find_size(text, "\nVmRSS:", now);
-		find_size(text, "\nVmHWM:", peak);
+		find_size(text, "\nVmRSS:", &sizes.resident);
+		find_size(text, "\nVmHWM:", &sizes.peak);
+		find_size(text, "\nVmLck:", &sizes.locked);
 		kept = length < LINE ? length : LINE;
 		memmove(text, text + length - kept, kept);
 	}
 	if (file >= 0)
 		syscall(SYS_close, file);
+	return sizes;
+}
+
+void os_resident(size_t *now, size_t *peak)
+{
+	int saved = errno;
+	struct sizes sizes = read_sizes();
+
+	*now = sizes.resident;
+	*peak = sizes.peak;
 	errno = saved;
+}
+
+bool os_locks_memory(void)
+{
+	int saved = errno;
+	bool locks = read_sizes().locked != 0;
+
+	errno = saved;
+	return locks;
 }
