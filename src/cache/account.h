@@ -118,7 +118,7 @@ static inline void account_own_pays(void)
 	os_current_group()->group = os_current_group()->own;
 }
 
-/* --- verify.c --------------------------------------------------------------------------------- */
+/* --- in_use.c --------------------------------------------------------------------------------- */
 
 /* Objects of this cache, if it charges all, that are in use while their charge was given back; each
  * is reported. No thread uses the cache. */

@@ -117,7 +117,7 @@ void control_look(void) __attribute__((cold));
 struct kmem_cache *cache_create(const char *name, size_t size, const struct kmem_cache_args *args,
 				slab_flags_t flags);
 
-/* --- destroy.c, verify.c ---------------------------------------------------------------------- */
+/* --- destroy.c, in_use.c ---------------------------------------------------------------------- */
 
 /* Free all of it except the handle, which then has no owner. The cache is on no list, and no object
  * is in use. */

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Looks at all objects of a cache: free in their slabs, in sheaves, or in use.
+ *
+ *     verify.c     kmem_cache_verify(), and what all of these share
+ *     pointers.c   the pointers in the cache's sheaves
+ *     in_use.c     objects in use: whether they are charged; those of a cache that is destroyed
+ *
+ * Each slab is looked at with one bit for each object. The caller keeps the cache from changing, or
+ * holds OS_RANK_DRAIN, so that no object moves meanwhile: other threads drain caches that they do
+ * not use, in housekeeping or because memory is short.
+ *
+ * Callers: the files above.
+ */
+#ifndef SHEAF_CACHE_VERIFY_H
+#define SHEAF_CACHE_VERIFY_H
+
+#include "cache/cache.h"
+
+/* Sorted by address. */
+struct pointers {
+	void **at;
+	size_t n, room;
+};
+
+struct check {
+	struct kmem_cache *s;
+	const char *call;
+	struct pointers sheaves;
+	size_t matched; /* pointers of sheaves found in slabs */
+	int faults;
+	uint64_t bits[(SLAB_MAX_OBJECTS + 63) / 64]; /* of a slab's objects: not in use */
+};
+
+/* --- pointers.c ------------------------------------------------------------------------------- */
+
+/* Copy those of all sheaves of the cache. False: there is no memory. */
+bool pointers_copy(struct pointers *p, struct sheaf_cache *cache);
+void pointers_release(struct pointers *p);
+/* The index of the first one that is not below this address. */
+size_t pointers_find(const struct pointers *p, const char *address);
+
+/* --- verify.c --------------------------------------------------------------------------------- */
+
+void check_fault(struct check *check, const void *object, const char *what);
+/* Mark the free objects of the slab in check->bits, and return their number. */
+unsigned int check_mark_free(struct check *check, struct slab *slab, uint64_t state);
+/* Then those of the slab's objects that are in sheaves. */
+unsigned int check_mark_sheaves(struct check *check, struct slab *slab, uint64_t state);
+/* Call each(check, slab) for every slab of the cache. */
+void check_each_slab(struct check *check, void (*each)(struct check *check, struct slab *slab));
+/* The same, with the pointers of sheaves. False: there is no memory. */
+bool check_all(struct check *check, void (*each)(struct check *check, struct slab *slab));
+/* Call it while the provider's callbacks free nothing. Returns the faults that it found. */
+int check_held(struct kmem_cache *s, int (*check_it)(struct kmem_cache *s));
+
+#endif
