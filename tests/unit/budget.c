@@ -269,6 +269,52 @@ static void barn_fills_up_to_the_budget(void **state)
 	assert_true(look(s).barn_full >= SHEAVES - 3);
 }
 
+/* Empty ones stayed in the barn, which became too large meanwhile. */
+static void full_sheaves_take_no_place(void **state)
+{
+	size_t before = bytes();
+
+	(void)state;
+	take_batch();
+	free_batch();
+	take_batch();
+	assert_true(look(s).barn_empty > 2);
+	sheaf_budget_set_limit(before);
+	free_batch();
+	assert_int_equal(look(s).barn_full, 0);
+}
+
+/* A full one takes the cell of an empty one, which counted as much. */
+static void displaced_sheaf_no_longer_counts(void **state)
+{
+	struct slab_sheaf *lent[SHEAVES];
+	uint64_t empty;
+	size_t before;
+	int i = 0;
+
+	(void)state;
+	for (; i < SHEAVES; i++) {
+		lent[i] = kmem_cache_prefill_sheaf(s, GFP_KERNEL, CAPACITY);
+		assert_non_null(lent[i]);
+	}
+	assert_int_equal(kmem_cache_set_barn(s, SHEAVES / 2 * CAPACITY, 0), 0);
+	take_batch();
+	free_batch();
+	take_batch();
+	/* Until there is no free cell left. */
+	empty = look(s).barn_empty;
+	do {
+		assert_true(i > 0);
+		before = bytes();
+		kmem_cache_return_sheaf(s, GFP_KERNEL, lent[--i]);
+	} while (look(s).barn_empty == empty);
+	assert_int_equal(look(s).barn_empty, empty - 1);
+	assert_true(bytes() <= before);
+	while (i > 0)
+		kmem_cache_return_sheaf(s, GFP_KERNEL, lent[--i]);
+	free_batch();
+}
+
 static void other_caches_count(void **state)
 {
 	struct kmem_cache *other = s;
@@ -411,6 +457,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(full_sheaves_are_flushed, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(barn_goes_down_with_use, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(barn_fills_up_to_the_budget, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(full_sheaves_take_no_place, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(displaced_sheaf_no_longer_counts, set_up,
+						tear_down),
 		cmocka_unit_test_setup_teardown(other_caches_count, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(returned_sheaf_is_not_filled, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(sheaves_grow_when_there_is_room, set_up, tear_down),
