@@ -28,6 +28,7 @@
  */
 #define MOST_WORK  8192
 #define VISIT_WORK 32
+#define SLAB_WORK  10 /* an empty slab */
 
 /* A cache is idle if two visits in a row found the same. So all goes within the curve, and some
  * time is left for the passes themselves. */
@@ -117,6 +118,15 @@ static unsigned int age_cache(struct pass *pass, struct kmem_cache *s, unsigned 
 	return work + n;
 }
 
+/* The work of giving back empty slabs at the end of the round; *more: others are left. */
+static unsigned int count_kept(const struct slab_cache *cache, bool *more)
+{
+	unsigned int kept = slab_kept(cache);
+
+	*more = kept > SLAB_STEP;
+	return SLAB_WORK * (*more ? SLAB_STEP : kept);
+}
+
 /* Returns the work that is done, or noted in `visit`. The visit goes on in another round if there
  * is more, which pass->at says. */
 static unsigned int visit_cache(struct pass *pass, struct kmem_cache *s, unsigned int most,
@@ -133,9 +143,10 @@ static unsigned int visit_cache(struct pass *pass, struct kmem_cache *s, unsigne
 	}
 	work += idle_empty(&s->sheaf, rows, &pass->at, most > work ? most - work : 0, list_print(s),
 			   &visit->drain);
-	if (!rows && !pass->at.more)
-		visit->kept = &s->sheaf.slab;
-	return work;
+	if (rows || pass->at.more)
+		return work;
+	visit->kept = &s->sheaf.slab;
+	return work + count_kept(&s->sheaf.slab, &pass->at.more);
 }
 
 static uint32_t pass_ms(void)

@@ -254,7 +254,7 @@ struct slab *partial_detach_unused(struct slab_cache *cache, struct slab_node *n
 	return detached;
 }
 
-void partial_find_strays(struct slab_cache *cache, struct slab_node *node)
+void partial_find_strays(struct slab_cache *cache, struct slab_node *node, bool wait)
 {
 	struct slab *slab;
 
@@ -265,7 +265,12 @@ void partial_find_strays(struct slab_cache *cache, struct slab_node *node)
 	     n--, slab++) {
 		if (!is_stray(cache, slab))
 			continue;
-		os_lock(&node->lock);
+		if (!wait && !os_trylock(&node->lock)) {
+			os_exchange(&node->stray, PARTIAL_STRAYS);
+			return;
+		}
+		if (wait)
+			os_lock(&node->lock);
 		settle_stray(cache, node, slab);
 		os_unlock(&node->lock);
 	}

@@ -55,11 +55,12 @@ struct slab *partial_detach_unused(struct slab_cache *cache, struct slab_node *n
 /*
  * A nolock free emptied a slab of this node while another thread had the lock. One such slab is
  * remembered until a thread looks for empty ones; if there are more, that thread looks at all slabs
- * of the node, with partial_find_strays().
+ * of the node, with partial_find_strays(). Without `wait`, a later call finds those that another
+ * thread's lock keeps from this one.
  */
 #define PARTIAL_STRAYS (SLAB_NONE - 1)
 void partial_stray(struct slab_cache *cache, struct slab_node *node, struct slab *slab);
-void partial_find_strays(struct slab_cache *cache, struct slab_node *node);
+void partial_find_strays(struct slab_cache *cache, struct slab_node *node, bool wait);
 
 /*
  * With the node's lock held: detach slabs with *count free objects in all, at most n, and at most

@@ -44,7 +44,7 @@ unsigned int slab_shrink(struct slab_cache *cache)
 			continue;
 		/* A stray that one more has joined meanwhile was not freed. */
 		do {
-			partial_find_strays(cache, node);
+			partial_find_strays(cache, node, true);
 			os_lock(&node->lock);
 			node->ahead = os_load_relaxed(&node->nr_slabs);
 			n = free_unused(cache, node);
@@ -69,8 +69,25 @@ void slab_free_kept(struct slab_cache *cache)
 {
 	for (uint32_t i = 0; i < os.nr_nodes; i++) {
 		struct slab_node *node = os_load_acquire(&cache->nodes[i]);
+		struct slab *slabs;
 
-		if (has_unused(node) && os_trylock(&node->lock))
+		if (!has_unused(node))
+			continue;
+		if (page_slabs(i, &slabs) <= SLAB_SEARCH_MOST)
+			partial_find_strays(cache, node, false);
+		if (os_trylock(&node->lock))
 			free_unused(cache, node);
 	}
+}
+
+unsigned int slab_kept(const struct slab_cache *cache)
+{
+	unsigned int n = 0;
+
+	for (uint32_t i = 0; i < os.nr_nodes; i++) {
+		const struct slab_node *node = os_load_acquire(&cache->nodes[i]);
+
+		n += node ? os_load_relaxed(&node->nr_unused) : 0;
+	}
+	return n;
 }

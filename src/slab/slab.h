@@ -88,6 +88,9 @@
 /* Half: a shrink takes the lock twice as often; double: others wait twice as long for it. */
 #define SLAB_STEP 64
 
+/* A node with so many pages (1 GiB) is searched in a millisecond. */
+#define SLAB_SEARCH_MOST ((size_t)1 << 18)
+
 /* Order of a slab in pages, and how many objects it holds. */
 struct slab_order {
 	uint16_t order;
@@ -249,8 +252,12 @@ unsigned int slab_index(const struct slab_cache *cache, const struct slab *slab,
 unsigned int slab_shrink(struct slab_cache *cache);
 
 /* Free empty slabs without waiting, at most SLAB_STEP of each node: those of locked nodes stay. For
- * a caller that keeps drains away. */
+ * a caller that keeps drains away. O(nodes); O(pages) of a node with at most SLAB_SEARCH_MOST if
+ * several nolock frees left slabs empty while others had its lock: in larger nodes these wait for
+ * slab_shrink(). */
 void slab_free_kept(struct slab_cache *cache);
+/* How many empty slabs are known. O(nodes). */
+unsigned int slab_kept(const struct slab_cache *cache);
 
 /* The number of slabs. O(nodes). */
 unsigned int slab_count(const struct slab_cache *cache);

@@ -181,6 +181,23 @@ static void a_cache_that_nobody_uses_goes(void **state)
 	use(idle[0], MANY);
 }
 
+/* Frees without waiting leave as many as there are. */
+static void empty_slabs_of_nolock_frees_go(void **state)
+{
+	struct kmem_cache *s = make("nolock", 4096, SLAB_NO_SHEAVES | no_samples());
+	static void *objects[MANY];
+
+	(void)state;
+	for (unsigned int i = 0; i < MANY; i++)
+		objects[i] = kmem_cache_alloc(s, GFP_KERNEL);
+	for (unsigned int i = 0; i < MANY; i++)
+		kmem_cache_free_nolock(s, objects[i]);
+	assert_true(look(s).slabs >= MANY / look(s).objs_per_slab);
+	call_for_ms(DECAY);
+	assert_int_equal(look(s).slabs, 0);
+	kmem_cache_destroy(s);
+}
+
 static void large_blocks_go(void **state)
 {
 	needs(NEED_SHEAVES);
@@ -325,6 +342,7 @@ int main(void)
 		cmocka_unit_test(a_burst_of_threads_is_over),
 		cmocka_unit_test(sheaves_that_lie_in_a_barn_go),
 		cmocka_unit_test(a_cache_that_nobody_uses_goes),
+		cmocka_unit_test(empty_slabs_of_nolock_frees_go),
 		cmocka_unit_test(large_blocks_go),
 		cmocka_unit_test(nothing_is_waited_for),
 		cmocka_unit_test(above_soft_all_goes),
