@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "os/assert.h"
 #include "os/atomic.h"
 #include "os/report.h"
 #include "os/section_c.h"
@@ -265,6 +266,7 @@ static void fibre_entry(void)
 void sim_start(const struct sim_config *config)
 {
 	sim.config = *config;
+	os_assert_off = config->no_assertions;
 	sim.random = config->seed * UINT64_C(0x9e3779b97f4a7c15) ^ UINT64_C(0x5eaf5eaf5eaf5eaf);
 	sim.outside.stack = stack_outside();
 }

@@ -60,6 +60,7 @@ struct sim_config {
 	unsigned int membarrier_refused; /* and other CPUs' sheaves cannot be reached */
 
 	size_t memory;	      /* bytes that the system can commit; 0: enough */
+	bool no_assertions;   /* os_assert() checks nothing */
 	bool silent;	      /* the library must not report anything: a report is a bug */
 	bool patient;	      /* waits with a timeout do not end: missing wake-ups are found */
 	unsigned int step_ns; /* how far the clock advances per step; 0: 1000 */

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Assertions of the invariants that headers number: in debug builds, in builds with sanitizers and
+ * in the simulator's tests. One that does not hold ends the process with one line on stderr, and
+ * without a report, as locks may be held (R13).
+ *
+ * A condition reads what its thread owns at that place: plain fields under their lock, and shared
+ * words with os_peek(). That is no step for the simulator, so a seed gives the same run with and
+ * without assertions.
+ *
+ * Callers: every layer.
+ */
+#ifndef SHEAF_OS_ASSERT_H
+#define SHEAF_OS_ASSERT_H
+
+#include <stdbool.h>
+
+#define os_peek(p) __atomic_load_n((p), __ATOMIC_RELAXED)
+
+/* The simulator can leave them out of a run, to show that they do not change it. */
+#ifdef SHEAF_SIM
+extern bool os_assert_off;
+#else
+#define os_assert_off false
+#endif
+
+#ifdef SHEAF_DEBUG
+void os_assert_failed(const char *what) __attribute__((cold, noreturn));
+
+#define OS_ASSERT_TEXT(line) #line
+#define OS_ASSERT_LINE(line) OS_ASSERT_TEXT(line)
+#define os_assert(condition)                                                                       \
+	(__builtin_expect(os_assert_off || (condition), 1)                                         \
+		 ? (void)0                                                                         \
+		 : os_assert_failed(__FILE__ ":" OS_ASSERT_LINE(__LINE__) ": " #condition "\n"))
+#else
+#define os_assert(condition) ((void)sizeof(!!(condition)))
+#endif
+
+#endif
