@@ -90,8 +90,8 @@ int sheaf_rcu_none(void) SHEAF_SYMBOL(sheaf_rcu_none);
  * kfree_rcu() of an object, which needs its head only if memory is short.
  *
  * With rseq, the common case takes one restartable section: no lock, no atomic instruction, no
- * allocation. If there is no memory to store the pointer, the object is leaked and reported. Without
- * a provider, and unless sheaf_rcu_none() was called, the program ends with a report. O(1).
+ * allocation. If there is no memory to store the pointer, the object is leaked and reported.
+ * Without a provider, and unless sheaf_rcu_none() was called, the program ends with a report. O(1).
  */
 void kmem_cache_free_rcu(struct kmem_cache *s, void *object) SHEAF_SYMBOL(kmem_cache_free_rcu);
 
