@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Suite `trim`: how memory goes back over time.
+"""Suite `trim`: how free memory returns to the system over time.
 
 Objects are allocated and written, and most of them are freed in random order. The program lives on with
 little to do; the rest is freed, and it lives on again. Then each library is asked to return memory, and as
@@ -185,7 +185,7 @@ def _works(_: dict[str, Any], __: bool) -> list[tuple[str, tuple[str, ...]]]:
     return [("grow and free", _arguments(64, 1))]
 
 
-SUITE = Suite("trim", "how memory goes back over time, and what calls take meanwhile",
+SUITE = Suite("trim", "how free memory returns to the system over time, and what calls cost",
               "Objects of 64 bytes, or of mixed sizes, are allocated and written; most are freed in random order, "
               "and the program lives on with little to do; the rest is freed, and it lives on. Then each library "
               "is asked to return memory, and as many objects are allocated again.",
