@@ -32,13 +32,13 @@ void group_add_event(struct kmem_group *g, enum kmem_group_event event)
 		group_queue(g, 1u << event);
 }
 
-void group_tell_end(struct group_gone gone)
+void group_tell_end(struct group_gone gone, struct os_program *running)
 {
 	struct os_program call;
 
 	if (!gone.end)
 		return;
-	call = os_enter_program();
+	call = *running = os_enter_watched();
 	gone.end(gone.data);
 	os_leave_program(call);
 }
@@ -47,7 +47,6 @@ void group_tell_end(struct group_gone gone)
 static uint32_t begin_turn(struct kmem_group *g, void *data)
 {
 	g->used = data;
-	g->call.frame = UINTPTR_MAX; /* that no call can have left */
 	os_store_relaxed(&g->caller, os_self());
 	return ++g->turns;
 }
@@ -60,22 +59,23 @@ static void tell_ends(struct kmem_group *g)
 
 		os_store_release(&g->gone.end, NULL);
 		os_unlock(&groups.lock);
-		group_tell_end(gone);
+		group_tell_end(gone, &g->call);
 		os_lock(&groups.lock);
 	}
 }
 
-/* Unless it seemed left. */
+/* Unless it seemed left, and another thread or call ended it. */
 static void end_turn(struct kmem_group *g, uint32_t turn)
 {
 	struct kmem_group *parent = g->parent;
 	bool last;
 
 	os_lock(&groups.lock);
-	if (g->turns != turn) {
+	if (g->turns != turn || (g->caller != os_self() && g->caller != GROUP_VANISHED)) {
 		os_unlock(&groups.lock);
 		return;
 	}
+	os_store_relaxed(&g->caller, os_self());
 	tell_ends(g);
 	/* The callback's reference; to tell the end of a group that is over needs none. */
 	last = !g->over && os_fetch_sub(&g->refs, 1) == 1;

@@ -226,7 +226,7 @@ void group_end_left(struct kmem_group *g, uintptr_t here);
 /* Look at the group at the end of a call. */
 void group_queue(struct kmem_group *g, uint32_t events);
 /* Tell this end, with no lock held. */
-void group_tell_end(struct group_gone gone);
+void group_tell_end(struct group_gone gone, struct os_program *running);
 /* Call the reclaim callback, with no lock held; `own`: that of these arguments. False: it freed
  * nothing, or there is none, or a callback of the group runs. */
 bool group_reclaim(struct kmem_group *g, uint64_t bytes, const struct kmem_group_args *own);

@@ -60,6 +60,7 @@ bool group_set_limits(struct kmem_group *g, const struct kmem_group_args *args)
 {
 	uint64_t hard = or_none(args->hard_limit);
 	struct group_gone gone = {NULL, NULL};
+	struct os_program running;
 	uint32_t turn = 0;
 	bool fits;
 
@@ -76,7 +77,7 @@ bool group_set_limits(struct kmem_group *g, const struct kmem_group_args *args)
 		turn = g->turns;
 	}
 	os_unlock(&groups.lock);
-	group_tell_end(gone);
+	group_tell_end(gone, &running);
 	while (turn % 2 && !os_in_program() && os_load_acquire(&g->turns) == turn)
 		os_sleep_briefly();
 	return fits;
