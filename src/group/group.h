@@ -174,6 +174,8 @@ struct kmem_group *group_set_current(struct kmem_group *g);
 /* The same, with a reference that the caller has. */
 struct kmem_group *group_restore_current(struct kmem_group *g);
 
+/* --- all.c ------------------------------------------------------------------------------------ */
+
 /* Add up the root's usage. */
 void group_add_up(void);
 /* The same, and call look() for the root and each group, also those that are over, with the lock

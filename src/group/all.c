@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: MIT */
+/* All groups: their sum, walks over them, and fork; see group.h. */
+#include "group/group.h"
+#include "group/stock.h"
+#include "os/machine.h"
+
+static uint64_t usage_below_root(const struct kmem_group *g)
+{
+	uint64_t usage = 0;
+
+	for (; g; g = g->next)
+		if (g->parent == &groups.root)
+			usage += os_load_relaxed(&g->usage);
+	return usage;
+}
+
+static void add_up(void)
+{
+	uint64_t usage = usage_below_root(groups.first) + usage_below_root(groups.over);
+
+	os_store_relaxed(&groups.root.usage, usage);
+	if (usage > groups.root.peak)
+		os_store_relaxed(&groups.root.peak, usage);
+}
+
+void group_add_up(void)
+{
+	os_lock(&groups.lock);
+	add_up();
+	os_unlock(&groups.lock);
+}
+
+void group_for_each(void (*look)(void *data, struct kmem_group *g), void *data)
+{
+	os_lock(&groups.lock);
+	add_up();
+	look(data, &groups.root);
+	for (struct kmem_group *g = groups.first; g; g = g->next)
+		look(data, g);
+	for (struct kmem_group *g = groups.over; g; g = g->next)
+		look(data, g);
+	os_unlock(&groups.lock);
+}
+
+void group_lock(void)
+{
+	os_lock(&groups.lock);
+}
+
+void group_unlock(void)
+{
+	os_unlock(&groups.lock);
+}
+
+/* --- fork ------------------------------------------------------------------------------------- */
+
+/* A callback that forked goes on here; those of other threads have vanished. */
+static void forget_group(struct kmem_group *g)
+{
+	g->usage = g->events = 0;
+	g->refs -= g->threads;
+	g->threads = 0;
+	if (g->caller && g->caller != os_self())
+		g->caller = GROUP_VANISHED;
+	if (g->caller || g->gone.end)
+		group_queue(g, 0);
+}
+
+void group_after_fork(void)
+{
+	uint32_t mine = os_current_group()->own;
+
+	stock_forget();
+	groups.events = NULL;
+	forget_group(&groups.root);
+	for (struct kmem_group *g = groups.first; g; g = g->next)
+		forget_group(g);
+	for (struct kmem_group *g = groups.over; g; g = g->next)
+		forget_group(g);
+	if (mine) {
+		group_of_number(mine)->threads = 1;
+		group_of_number(mine)->refs++;
+	}
+}
+
+/* Groups whose last references were those of vanished threads. */
+void group_end_forgotten(void)
+{
+	struct kmem_group *g = groups.first;
+
+	while (g) {
+		struct kmem_group *parent = g->parent;
+
+		if (g->refs) {
+			g = g->next;
+			continue;
+		}
+		os_lock(&groups.lock);
+		group_end(g);
+		os_unlock(&groups.lock);
+		group_put(parent);
+		g = groups.first;
+	}
+}
