@@ -193,17 +193,16 @@ static __always_inline void kfree_bulk(size_t n, void **p)
 /*
  * kfree(), but first overwrite the whole block with zeros (ksize() bytes). A pointer that is not
  * the start of a block, and a block that was freed or retired before, are reported, and nothing is
- * overwritten or freed. Without slab_debug and slab_check_double, a freed block is found only if it
- * is back in its slab; a retired one above KMALLOC_MAX_CACHE_SIZE is not found. O(size).
+ * overwritten or freed. ksize() says which of these are found. O(size).
  */
 void kfree_sensitive(const void *block) SHEAF_SYMBOL(kfree_sensitive);
 
 /*
  * Return the usable bytes of a block; 0 for NULL and ZERO_SIZE_PTR, and after a report for a
- * pointer that is not the start of a block in use. With slab_debug and with slab_check_double, the
- * library knows each object that was freed, else those that are back in their slabs. A retired
- * object is in use until its grace period has passed; the library has no sign that a block above
- * KMALLOC_MAX_CACHE_SIZE was retired. O(1), no lock. Compilers know the requested size, and
+ * pointer that is not the start of a block in use. A retired block (kfree_rcu()) is in use until
+ * its grace period has passed. The library knows each block above KMALLOC_MAX_CACHE_SIZE that was
+ * freed or retired, and with slab_debug or slab_check_double each smaller one; else of these only
+ * the ones that are back in their slabs. O(1), no lock. Compilers know the requested size, and
  * _FORTIFY_SOURCE ends a program that writes beyond it. To use all bytes, request
  * kmalloc_size_roundup(size). With slab_debug, except for the letter S alone, this returns the
  * requested size, at most rounded up to a multiple of 8.

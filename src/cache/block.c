@@ -9,6 +9,7 @@
 #include "os/atomic.h"
 #include "os/memory.h"
 #include "os/report.h"
+#include "os/tools.h"
 #include "page/map.h"
 
 #define COLD __attribute__((cold, noinline))
@@ -89,7 +90,12 @@ COLD void cache_report_wrong(const void *pointer, const char *call)
 {
 	struct block block = block_of(pointer);
 
-	if (block.kind != BLOCK_NONE)
+	if (block.kind != BLOCK_NONE && block.start == pointer)
+		os_misuse_later(NULL,
+				"%s(%p): the block of %zu bytes was freed or retired before; "
+				"ignored. Look for a pointer to it that is used after that",
+				call, pointer, block.size);
+	else if (block.kind != BLOCK_NONE)
 		os_misuse_later(
 			NULL,
 			"%s(%p): points %zu bytes into a block of %zu bytes; ignored. Use the "
@@ -140,7 +146,8 @@ bool cache_find_used(const void *pointer, bool retired, struct block *block, con
 	if (guard_is_ours(pointer) && !guard_is_used(object, retired, call))
 		return false;
 	*block = block_of(pointer);
-	if (block->kind == BLOCK_NONE || block->start != pointer) {
+	if (block->kind == BLOCK_NONE || block->start != pointer ||
+	    (block->kind != BLOCK_OBJECT && !retired && large_waits(pointer))) {
 		cache_report_wrong(pointer, call);
 		return false;
 	}
@@ -152,10 +159,6 @@ bool cache_find_used(const void *pointer, bool retired, struct block *block, con
 
 static void free_owned(struct kmem_cache *s, void *block, const char *call)
 {
-	if (s == &kmalloc_large) {
-		large_free(block, 0);
-		return;
-	}
 	if (!cache_freed(s, block, call))
 		return;
 	if (!section_push(&s->sheaf.at, block))
@@ -172,10 +175,10 @@ void cache_free_any(const void *pointer, const char *call)
 	owner = page_owner(pointer);
 	if (guard_is_ours(pointer))
 		cache_free_guarded(NULL, block, false, call);
-	else if (owner)
+	else if (owner && owner != &kmalloc_large.sheaf.slab)
 		free_owned(cache_of_slab(owner), block, call);
-	else if (!large_free_mapping(block, 0))
-		cache_report_wrong(pointer, call);
+	else if (large_retire(block, call))
+		large_free(block, call);
 }
 
 /* The compiler must not drop the clearing as a store that is never read. */
@@ -185,18 +188,14 @@ void cache_free_cleared(const void *pointer, size_t most, const char *call)
 	struct block block;
 	size_t size;
 
-	if (!cache_find_used(pointer, false, &block, call))
+	if (!cache_find_used(pointer, false, &block, call) ||
+	    !cache_retire(block.cache, start, call))
 		return;
 	size = block.size < most ? block.size : most;
-	if (block.kind == BLOCK_MAPPING) {
-		if (!large_free_mapping(start, size))
-			cache_report_wrong(pointer, call);
-	} else if (block.kind == BLOCK_RUN) {
-		large_free(start, size);
-	} else if (cache_retire(block.cache, start, call)) {
-		explicit_bzero(start, size);
-		cache_free_waited(1, &start, call);
-	}
+	if (block.kind != BLOCK_OBJECT)
+		tools_open(start, size); /* those behind the requested bytes are closed */
+	explicit_bzero(start, size);
+	cache_free_waited(1, &start, call);
 }
 
 /* Its memory: a checked object has more around it than was requested, a guarded one has pages. */

@@ -23,13 +23,14 @@ extern struct kmem_cache kmalloc_large;
 /* Allocate a run or, if there is none, a mapping, unless it would be on a node that was not
  * requested. `size` is rounded up. Returns NULL if there is no memory. */
 void *large_take(size_t size, gfp_t flags, unsigned int node);
-/* Free a run, whose first `clear` bytes are set to zero before any other thread can have it; a
- * pointer that is not a run, or was freed already, is reported later. */
-void large_free(void *block, size_t clear);
 /* Charge a block that was taken; false: a limit is reached. */
 bool large_own(void *block, gfp_t flags, uint32_t number);
-/* The same for a block with a mapping of its own; false: none begins there. */
-bool large_free_mapping(void *block, size_t clear);
+/* The program gives up the block at this address, as by cache_retire(). */
+bool large_retire(void *block, const char *call);
+/* Was the block at this address retired? */
+bool large_waits(const void *block);
+/* Free a retired block. */
+void large_free(void *block, const char *call);
 /* Call look(data, block, size, number) for each block that is charged. */
 void large_for_each_owned(map_look *look, void *data);
 /* Is a block of this size, which is rounded up, always a mapping? Its alignment then. */
@@ -72,8 +73,9 @@ void cache_free_any(const void *pointer, const char *call);
 /* Free a block, but first clear up to `most` of its bytes. It is cleared when it is no longer the
  * program's and not yet anyone's: an ignored call changes nothing. Reports are deferred. */
 void cache_free_cleared(const void *pointer, size_t most, const char *call);
-/* The program gives up this object: it is checked, and belongs to the caller, who passes it to
- * cache_free_waited(). False after a deferred report. In kfree_rcu.c. */
+/* The program gives up this object, or, with a cache of NULL or kmalloc_large, this large block: it
+ * is checked, and belongs to the caller, who passes it to cache_free_waited(). False after a
+ * deferred report. In kfree_rcu.c. */
 bool cache_retire(struct kmem_cache *s, void *object, const char *call);
 /* Free each of these pointers, which were retired and whose grace period has passed; consecutive
  * objects of one cache are freed together. In bulk.c. */

@@ -123,6 +123,8 @@ static bool retire(struct kmem_cache *s, void *object, size_t offset)
 
 bool cache_retire(struct kmem_cache *s, void *object, const char *call)
 {
+	if (!s || s == &kmalloc_large)
+		return large_retire(object, call);
 	if (guard_is_ours(object))
 		return guard_retire(&s->sheaf.slab, object, call);
 	if (cache_is_checked(s))
@@ -157,40 +159,34 @@ static struct kmem_cache *owner_of(const void *object)
 	return owner && owner != &kmalloc_large.sheaf.slab ? cache_of_slab(owner) : NULL;
 }
 
-/* Returns true if this pointer can be freed, or false after a report (without one for NULL). */
-static bool is_block(const void *object, const char *call)
+static void retire_large(void *object, size_t offset)
 {
-	struct block block = block_of(object);
-
-	if (block.kind != BLOCK_NONE)
-		return true;
-	if (!ZERO_OR_NULL_PTR(object))
-		cache_report_wrong(object, call);
-	cache_leave();
-	return false;
-}
-
-static COLD void retire_other(void *object, size_t offset)
-{
-	struct kmem_cache *s = cache_of_guarded(object);
 	struct grace *grace = grace_of(NULL);
-	int saved = errno;
 
-	if (s) {
-		retire_slow(s, object, offset);
-		return;
-	}
-	if (!is_block(object, "kfree_rcu"))
-		return;
 	tsan_given(object);
 	if (cache_has_no_readers(grace))
-		cache_free_any(object, "kfree_rcu");
+		large_free(object, "kfree_rcu");
 	else if (!grace)
 		no_provider("large block", object);
 	else if (!rcu_any_free(grace, object, offset))
 		os_report("kfree_rcu(%p): no memory to store the pointer until a grace period has "
 			  "passed; the object is leaked. kfree_rcu(pointer, field) needs no memory",
 			  object);
+}
+
+static COLD void retire_other(void *object, size_t offset)
+{
+	struct kmem_cache *s = cache_of_guarded(object);
+	int saved = errno;
+
+	if (s) {
+		retire_slow(s, object, offset);
+		return;
+	}
+	if (ZERO_OR_NULL_PTR(object))
+		return;
+	if (large_retire(object, "kfree_rcu"))
+		retire_large(object, offset);
 	cache_leave();
 	errno = saved;
 }
@@ -285,14 +281,11 @@ static __attribute__((noinline)) void retire_sleeping(void *object)
 	struct grace *grace;
 	int saved = errno;
 
-	if (s && push_called(s, object))
-		return;
-	if (!is_block(object, "kfree_rcu_mightsleep"))
+	if (ZERO_OR_NULL_PTR(object) || (s && push_called(s, object)))
 		return;
 	if (!s)
 		s = cache_of_guarded(object);
-	if (s && (cache_is_checked(s) || cache_is_hardened(s) || guard_is_ours(object)) &&
-	    !cache_retire(s, object, "kfree_rcu_mightsleep")) {
+	if (!cache_retire(s, object, "kfree_rcu_mightsleep")) {
 		cache_leave();
 		errno = saved;
 		return;

@@ -2,8 +2,9 @@
 /*
  * Blocks too large for a cache: runs of 2^n pages, owned by kmalloc_large, and mappings.
  *
- * The state in a run's first descriptor is its order. A free begins with an exchange of the owner,
- * so if two threads free the same run, one of them gets a report.
+ * The state in a run's first descriptor is its order, and USED until the program frees or retires
+ * the block; in the entry of a mapping, MAP_WAITS says the same. Both change by an exchange, so if
+ * two threads give up the same block, one of them gets a report. The other one owns it.
  *
  * Locks: none here. Callers: src/cache/.
  */
@@ -21,12 +22,12 @@
 
 #define RUN_MAX (OS_PAGE << PAGE_MAX_ORDER)
 
-static void free_run(struct kmem_cache *s, void *block);
+static void free_block(struct kmem_cache *s, void *block);
 
 static char name[] = "kmalloc-large";
 
 struct kmem_cache kmalloc_large = {
-	.calls = {.free = free_run},
+	.calls = {.free = free_block},
 	.name = name,
 	.nr_names = 1,
 	.sheaf.slab.name = name,
@@ -94,18 +95,6 @@ bool large_own(void *block, gfp_t flags, uint32_t number)
 	return true;
 }
 
-bool large_free_mapping(void *block, size_t clear)
-{
-	uint32_t number = groups_exist() ? map_owner(block) : 0;
-	size_t size = number ? map_find(block).size : 0;
-
-	if (!map_free_cleared(block, clear))
-		return false;
-	if (number)
-		stock_uncharge(number, size);
-	return true;
-}
-
 void large_for_each_owned(map_look *look, void *data)
 {
 	for (uint32_t node = 0; node < os.nr_nodes; node++) {
@@ -123,52 +112,77 @@ void large_for_each_owned(map_look *look, void *data)
 	map_for_each_owned(look, data);
 }
 
-void large_free(void *block, size_t clear)
+static bool retire_run(struct slab *run)
+{
+	uint64_t state = os_load_relaxed(&run->state);
+
+	return state & SLAB_USED && os_cmpxchg(&run->state, &state, state & ~SLAB_USED);
+}
+
+bool large_retire(void *block, const char *call)
 {
 	struct slab *run = page_slab(block);
-	struct slab_cache *owner = &kmalloc_large.sheaf.slab;
 
-	if (run && page_address(run) != block) {
-		os_misuse_later(
-			NULL,
-			"kfree(%p): points %zu bytes into a block of %zu bytes; ignored. Free the "
-			"address that was allocated",
-			block, (size_t)((char *)block - page_address(run)), large_size(run));
-		return;
-	}
-	if (!run) { /* P5 of page/page.h: this may be inside a block that was freed. */
-		cache_report_wrong(block, "kfree");
-		return;
-	}
-	if (!os_cmpxchg(&run->cache, &owner, NULL)) {
-		os_misuse_later(
-			NULL,
-			"kfree(%p): double free; ignored. Two threads free this large block: look "
-			"for two owners",
-			block);
-		return;
-	}
+	if (run ? page_address(run) == block && retire_run(run) : map_retire(block))
+		return true;
+	cache_report_wrong(block, call);
+	return false;
+}
+
+bool large_waits(const void *block)
+{
+	const struct slab *run = page_slab(block);
+
+	return run ? page_address(run) == block && !(os_load_relaxed(&run->state) & SLAB_USED)
+		   : map_waits(block);
+}
+
+static void free_mapping(void *block)
+{
+	uint32_t number = groups_exist() ? map_owner(block) : 0;
+	size_t size = map_find(block).size;
+
+	map_free_retired(block);
+	if (number)
+		stock_uncharge(number, size);
+}
+
+static void free_run(struct slab *run)
+{
+	char *block = page_address(run);
+	size_t size = large_size(run);
+
 	disown_large(run);
-	show_large(-(int64_t)large_size(run));
-	if (os_options.init_on_free)
-		clear = large_size(run);
-	if (clear) {
+	show_large(-(int64_t)size);
+	if (os_options.init_on_free) {
 		/* Those behind the requested ones are closed. */
-		tools_open(block, large_size(run));
-		explicit_bzero(block, clear);
+		tools_open(block, size);
+		explicit_bzero(block, size);
 	}
-	tools_freed(block, large_size(run));
-	tsan_freed(block, large_size(run));
-	tsan_pages_given(block, large_size(run));
+	tools_freed(block, size);
+	tsan_freed(block, size);
+	tsan_pages_given(block, size);
 	page_free_named(run, order_of(run));
 }
 
-static void free_run(struct kmem_cache *s, void *block)
+void large_free(void *block, const char *call)
+{
+	struct slab *run = page_slab(block);
+
+	/* A block that was freed although it waited may be gone, and another one be there. */
+	if (!large_waits(block))
+		cache_report_wrong(block, call);
+	else if (run)
+		free_run(run);
+	else
+		free_mapping(block);
+}
+
+static void free_block(struct kmem_cache *s, void *block)
 {
 	(void)s;
-	large_free(block, 0);
-	housekeep_if_due();
-	os_report_kept();
+	cache_free_any(block, "kfree");
+	cache_leave();
 }
 
 static void *alloc_run(size_t size, gfp_t flags, unsigned int node)
@@ -180,7 +194,7 @@ static void *alloc_run(size_t size, gfp_t flags, unsigned int node)
 		run = page_alloc(os_near(node, i), order);
 	if (!run)
 		return NULL;
-	os_store_relaxed(&run->state, order);
+	os_store_relaxed(&run->state, order | SLAB_USED);
 	page_own(run, order, &kmalloc_large.sheaf.slab);
 	return page_address(run);
 }

@@ -80,22 +80,16 @@ static struct kmem_cache *hardened_cache(const struct sheaf_mempool *pool, const
 	return s && cache_is_hardened(s) ? s : NULL;
 }
 
-/* kmalloc() is hardened as a whole: it must never return memory that is not its own. */
-static bool is_foreign(const struct sheaf_mempool *pool, const void *element)
-{
-	return pool->free == mempool_kfree && os_options.check_free && !ZERO_OR_NULL_PTR(element) &&
-	       block_of(element).kind == BLOCK_NONE;
-}
-
 bool mempool_see_freed(const struct sheaf_mempool *pool, void *element)
 {
 	struct kmem_cache *s = hardened_cache(pool, element);
 	bool right = !s || hardened_free(s, element, "mempool_free");
+	struct block block;
 
-	if (is_foreign(pool, element)) {
-		cache_report_wrong(element, "mempool_free");
-		right = false;
-	}
+	/* kmalloc() is hardened as a whole: it must never return memory that is not its own. */
+	if (!s && pool->free == mempool_kfree && os_options.check_free &&
+	    !ZERO_OR_NULL_PTR(element))
+		right = cache_find_used(element, false, &block, "mempool_free");
 	cache_leave();
 	return right;
 }

@@ -23,7 +23,7 @@ static struct {
 	size_t bytes; /* of all blocks, and of those in cells */
 } maps;
 
-#define NODE_SHIFT  3
+#define NODE_SHIFT  4
 #define FLAGS	    ((uintptr_t)OS_PAGE - 1)
 #define OWNER_SHIFT 32
 
@@ -190,23 +190,39 @@ struct mapping map_find(const void *address)
 	return (struct mapping){(char *)(number << OS_HUGE_SHIFT), map_size_of(entry)};
 }
 
-bool map_free_cleared(void *address, size_t clear)
+static bool entry_is_used(uintptr_t entry)
+{
+	return (entry & (MAP_HEAD | MAP_WAITS)) == MAP_HEAD;
+}
+
+bool map_retire(void *address)
+{
+	uintptr_t first = number_of(address), entry = read_entry(first);
+
+	return (uintptr_t)address % OS_HUGE == 0 && entry_is_used(entry) &&
+	       os_cmpxchg(entry_at(first), &entry, entry | MAP_WAITS);
+}
+
+bool map_waits(const void *address)
+{
+	uintptr_t entry = read_entry(number_of(address));
+
+	return (uintptr_t)address % OS_HUGE == 0 && entry & MAP_HEAD && !entry_is_used(entry);
+}
+
+void map_free_retired(void *address)
 {
 	uintptr_t first = number_of(address), entry = read_entry(first);
 	size_t size = map_size_of(entry);
 	struct mapping block = {address, size};
 
-	if ((uintptr_t)address % OS_HUGE || !(entry & MAP_HEAD) ||
-	    !os_cmpxchg(entry_at(first), &entry, 0))
-		return false;
+	os_store_release(entry_at(first), 0);
 	tools_hold_no_more(address, size);
 	tools_freed(address, size);
 	tools_open(address, size);
-	explicit_bzero(address, clear);
 	if (!map_keep(block, map_node_of(entry)))
 		map_unmap(block);
 	show_mapped();
-	return true;
 }
 
 /* Below the hard limit, blocks that wait make room. */
@@ -245,7 +261,7 @@ void *map_resize(void *address, size_t size, size_t align)
 	char *now = address;
 
 	size = os_round_up(size);
-	if (os.tools || !(entry & MAP_HEAD) || entry & (MAP_OWNED | MAP_OWNED_BELOW))
+	if (os.tools || !entry_is_used(entry) || entry & (MAP_OWNED | MAP_OWNED_BELOW))
 		return NULL;
 	if (size > old && !hold_more(size - old))
 		return NULL;

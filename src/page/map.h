@@ -13,8 +13,9 @@
  * faults; a free costs one store. Freed blocks wait in map_kept.h.
  *
  * Invariants
- *  G1. A block's first entry is set exactly as long as the block is in use. Only the thread that
- *      exchanges this entry for 0 unmaps the block, moves it, or lets it wait.
+ *  G1. A block's first entry is set exactly as long as the block is there. Only the thread that
+ *      sets MAP_WAITS in it frees the block, at once or later; only one that exchanges an entry
+ *      without that bit for 0 moves the block.
  *  G2. A distance only says where to look, and stays when its block is freed. The size in the first
  *      entry decides whether there is a block, and whether it contains the address.
  *  G3. A thread writes entries only while their addresses are mapped for its block. So no other
@@ -44,6 +45,8 @@
  * entry; of the next entry, if the size needs the upper half. */
 #define MAP_OWNED	((uintptr_t)2)
 #define MAP_OWNED_BELOW ((uintptr_t)4)
+/* The block was freed, or waits for a grace period until it is. */
+#define MAP_WAITS ((uintptr_t)8)
 
 struct mapping {
 	char *address;
@@ -62,12 +65,20 @@ void *map_reuse(size_t size, size_t align, unsigned int node);
  * it is charged to a group, a tool watches memory, or the system refuses.
  */
 void *map_resize(void *address, size_t size, size_t align);
-/* Give a block back, and set its first `clear` bytes to zero before any other thread can have it;
- * false if none begins at this address. */
-bool map_free_cleared(void *address, size_t clear);
+/* The program gives this block up: it belongs to the caller, who frees it. False: it was retired,
+ * or none begins at this address. */
+bool map_retire(void *address);
+/* Was the block that begins at this address retired? False if none does. */
+bool map_waits(const void *address);
+/* Give a retired block back. */
+void map_free_retired(void *address);
 static inline bool map_free(void *address)
 {
-	return map_free_cleared(address, 0);
+	bool retired = map_retire(address);
+
+	if (retired)
+		map_free_retired(address);
+	return retired;
 }
 
 /* The block that contains this address; {NULL, 0} if there is none. */
