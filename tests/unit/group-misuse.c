@@ -6,6 +6,7 @@
 #include "cache/cache.h"
 #include "kit/by_hand.h"
 #include "kit/cache.h"
+#include "kit/process.h"
 #include "kit/told.h"
 #include "kit/unit.h"
 #include "kmalloc/kmalloc.h"
@@ -196,15 +197,23 @@ static void inside_blocks(void **state)
 	kmem_cache_destroy(s);
 }
 
+static void verify_nothing(void)
+{
+	CHECK(kmem_group_verify() == 0);
+}
+
 /* Where nothing checks a free, the charge may go back; then that is found. */
 static void ignored_or_found(struct kmem_cache *s, void *object)
 {
 	struct kmem_group *of = kmem_group_of(object);
 
-	if (of)
+	if (of) {
 		assert_int_equal(bytes(), s->sheaf.slab.size);
-	else
+	} else {
 		assert_true(kmem_group_verify() > 0);
+		/* It might have been in the hand of a thread that vanished. */
+		assert_int_equal(in_child(verify_nothing), 0);
+	}
 	kmem_group_put(of);
 }
 
@@ -231,20 +240,31 @@ static void is_found_later(void **state)
 	kmem_cache_destroy(s);
 }
 
+/* These have numbers, and then none; they stay in this CPU's sheaves. */
+static void use_paid(struct kmem_cache *s)
+{
+	void *paid[20];
+
+	for (int i = 0; i < 20; i++) {
+		paid[i] = kmem_cache_alloc(s, GFP_KERNEL);
+		assert_non_null(paid[i]);
+	}
+	for (int i = 0; i < 20; i++)
+		kmem_cache_free(s, paid[i]);
+}
+
 /* Objects for which nobody paid have no charge that could go back. */
 static void nobody_paid(void **state)
 {
 	struct kmem_cache *s = make("unpaid", SIZE, SLAB_ACCOUNT);
-	void *objects[20], *paid[20];
+	void *objects[20];
 	struct slab_sheaf *sheaf;
 
 	(void)state;
-	/* They have numbers, and then none. */
-	assert_int_equal(kmem_cache_alloc_bulk(s, GFP_KERNEL, 20, paid), 20);
-	kmem_cache_free_bulk(s, 20, paid);
-	kmem_group_restore_current(NULL);
 	sheaf = kmem_cache_prefill_sheaf(s, GFP_KERNEL, 4);
 	assert_non_null(sheaf);
+	use_paid(s);
+	kmem_group_restore_current(NULL);
 	for (int i = 0; i < 20; i += 5) {
 		objects[i] = kmem_cache_alloc(s, GFP_KERNEL);
 		objects[i + 1] = kmem_cache_alloc_node(s, GFP_KERNEL, 0);
@@ -260,6 +280,47 @@ static void nobody_paid(void **state)
 	assert_int_equal(bytes(), 20 * s->sheaf.slab.size);
 	assert_int_equal(kmem_group_verify(), 0);
 	kmem_cache_free_bulk(s, 20, objects);
+	kmem_cache_destroy(s);
+}
+
+static void nobody_paid_yet(void **state)
+{
+	struct kmem_cache *s = make("lent", SIZE, SLAB_ACCOUNT);
+	struct slab_sheaf *sheaf;
+	void *object, *paid;
+
+	(void)state;
+	/* The first object of its slab that somebody pays for comes later. */
+	kmem_group_restore_current(NULL);
+	object = kmem_cache_alloc(s, GFP_KERNEL);
+	kmem_group_restore_current(kmem_group_get(g));
+	paid = kmem_cache_alloc(s, GFP_KERNEL);
+	assert_true(object && paid);
+	assert_int_equal(kmem_group_verify(), 0);
+	use_paid(s);
+	sheaf = kmem_cache_prefill_sheaf(s, GFP_KERNEL, 4);
+	assert_non_null(sheaf);
+	assert_int_equal(kmem_group_verify(), 0);
+	kmem_cache_return_sheaf(s, GFP_KERNEL, sheaf);
+	kmem_cache_free(s, paid);
+	kmem_cache_free(s, object);
+	kmem_cache_destroy(s);
+}
+
+/* Nor have those of a cache that charges only what is asked for. */
+static void nobody_asked(void **state)
+{
+	struct kmem_cache *s = make("asked", SIZE, 0);
+	void *paid = kmem_cache_alloc(s, GFP_KERNEL_ACCOUNT), *object;
+
+	(void)state;
+	assert_non_null(paid);
+	kmem_cache_free(s, paid);
+	object = kmem_cache_alloc(s, GFP_KERNEL);
+	assert_non_null(object);
+	assert_int_equal(bytes(), 0);
+	assert_int_equal(kmem_group_verify(), 0);
+	kmem_cache_free(s, object);
 	kmem_cache_destroy(s);
 }
 
@@ -350,6 +411,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(inside_blocks, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(is_found_later, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(nobody_paid, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(nobody_paid_yet, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(nobody_asked, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(the_limit_holds, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(while_it_waits, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(twice, set_up, tear_down),
