@@ -8,6 +8,7 @@
 #include "cache/block.h"
 #include "debug/guard_slot.h"
 #include "os/machine.h"
+#include "os/options.h"
 #include "page/map.h"
 #include "page/mark.h"
 #include "page/range.h"
@@ -40,27 +41,24 @@
 	NUMBER(cell_tags, BARN_TAGS)                                                               \
 	NUMBER(cache_checked, CACHE_DEBUG)                                                         \
 	NUMBER(cache_marked, CACHE_MARKED)                                                         \
-	NUMBER(letter_F, SLAB_CONSISTENCY_CHECKS)                                                  \
-	NUMBER(letter_Z, SLAB_RED_ZONE)                                                            \
-	NUMBER(letter_P, SLAB_POISON)                                                              \
-	NUMBER(letter_U, SLAB_STORE_USER)                                                          \
-	NUMBER(letter_G, DEBUG_GUARD)                                                              \
-	NUMBER(letter_S, DEBUG_SAMPLE)                                                             \
-	NUMBER(letter_Q, DEBUG_QUARANTINE)                                                         \
 	NUMBER(state_free, DEBUG_FREE)                                                             \
 	NUMBER(state_used, DEBUG_USED)                                                             \
 	NUMBER(state_waits, DEBUG_WAITS)                                                           \
 	NUMBER(state_busy, DEBUG_BUSY)                                                             \
 	NUMBER(state_rests, DEBUG_RESTS)                                                           \
 	NUMBER(state_leaked, DEBUG_LEAKED)                                                         \
+	NUMBER(switched_letters, DEBUG_SWITCHED)                                                   \
 	NUMBER(guard_slots, GUARD_SLOTS)
 
-#define FIELD(name, value) uint64_t name;
-#define VALUE(name, value) .name = (value),
+#define FIELD(name, value)		    uint64_t name;
+#define VALUE(name, value)		    .name = (value),
+#define LETTER_FIELD(letter, flag, meaning) uint64_t letter_##letter;
+#define LETTER_VALUE(letter, flag, meaning) .letter_##letter = (flag),
 
 static __attribute__((used)) const struct {
 	struct {
 		NUMBERS(FIELD)
+		OS_DEBUG_LETTERS(LETTER_FIELD)
 	} numbers;
 	const struct caches *caches;
 	const struct kmem_cache *large; /* owns page runs, and is not on the list of caches */
@@ -79,7 +77,7 @@ static __attribute__((used)) const struct {
 		const struct guard_notes *guard_notes;
 	} types;
 } sheaf_for_debuggers = {
-	.numbers = {NUMBERS(VALUE)},
+	.numbers = {NUMBERS(VALUE) OS_DEBUG_LETTERS(LETTER_VALUE)},
 	.caches = &caches,
 	.large = &kmalloc_large,
 	.pages = &pages,

@@ -151,14 +151,6 @@ static void show_groups(struct question *question)
 	groups_release(&table);
 }
 
-static slab_flags_t flag_of(char letter)
-{
-	return letter == 'T'   ? SLAB_TRACE
-	       : letter == 'A' ? SLAB_FAILSLAB
-	       : letter == 'Q' ? DEBUG_QUARANTINE
-			       : 0;
-}
-
 static void switch_letters(struct question *question, struct out *out, struct kmem_cache *s)
 {
 	char letters[DEBUG_LETTERS];
@@ -167,7 +159,7 @@ static void switch_letters(struct question *question, struct out *out, struct km
 		return;
 	for (const char *at = question->words + strcspn(question->words, " "); *at; at++)
 		if (*at == '+' || *at == '-')
-			debug_switch(&s->sheaf.slab, flag_of(at[1]), *at == '+');
+			debug_switch(&s->sheaf.slab, debug_flag_of(at[1]), *at == '+');
 	debug_letters(&s->sheaf.slab, letters);
 	begin_cache(question, out, s);
 	out_print(out, ", \"letters\": \"%s%s\"}", letters, cache_is_guarded(s) ? "G" : "");
@@ -176,7 +168,8 @@ static void switch_letters(struct question *question, struct out *out, struct km
 static void debug(struct question *question)
 {
 	for (const char *at = question->words + strcspn(question->words, " "); *at; at++)
-		if (*at != ' ' && !((*at == '+' || *at == '-') && flag_of(*++at))) {
+		if (*at != ' ' &&
+		    !((*at == '+' || *at == '-') && debug_flag_of(*++at) & DEBUG_SWITCHED)) {
 			question->error =
 				"only the letters T, A and Q can be switched in a running "
 				"process; start it with SHEAF_OPTIONS=slab_debug for others";

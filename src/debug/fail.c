@@ -19,7 +19,7 @@ static struct {
 /* The same number for the same call: splitmix64. */
 static uint64_t number_of_call(uint64_t n)
 {
-	uint64_t z = (n + os_options.failslab_seed) * UINT64_C(0x9e3779b97f4a7c15);
+	uint64_t z = (n + 1) * UINT64_C(0x9e3779b97f4a7c15);
 
 	z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
 	z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);

@@ -32,32 +32,17 @@ static struct {
 	struct name names[MOST_NAMES];
 } blocks;
 
-static slab_flags_t flags_of_letter(char letter)
+/* Letters, flags and meanings. */
+#define FLAG(letter, flag, meaning)    flag,
+#define MEANING(letter, flag, meaning) #letter " (" meaning "), "
+static const char all_letters[] = OS_LETTERS;
+static const slab_flags_t flags_of_letters[] = {OS_DEBUG_LETTERS(FLAG)};
+
+slab_flags_t debug_flag_of(char letter)
 {
-	switch (toupper((unsigned char)letter)) {
-	case 'F':
-		return SLAB_CONSISTENCY_CHECKS;
-	case 'Z':
-		return SLAB_RED_ZONE;
-	case 'P':
-		return SLAB_POISON;
-	case 'U':
-		return SLAB_STORE_USER;
-	case 'T':
-		return SLAB_TRACE;
-	case 'A':
-		return SLAB_FAILSLAB;
-	case 'O':
-		return DEBUG_NOT_LARGER;
-	case 'G':
-		return DEBUG_GUARD;
-	case 'S':
-		return DEBUG_SAMPLE;
-	case 'Q':
-		return DEBUG_QUARANTINE;
-	default:
-		return 0;
-	}
+	const char *at = letter ? strchr(all_letters, toupper((unsigned char)letter)) : NULL;
+
+	return at ? flags_of_letters[at - all_letters] : 0;
 }
 
 /* As in the kernel, letters after - are ignored. */
@@ -66,21 +51,17 @@ static slab_flags_t read_letters(const char *letters, size_t length, bool *under
 	slab_flags_t flags = 0;
 
 	if (!length)
-		return SLAB_CONSISTENCY_CHECKS | SLAB_RED_ZONE | SLAB_POISON | SLAB_STORE_USER;
+		return read_letters(OS_USUAL_LETTERS, sizeof(OS_USUAL_LETTERS) - 1, understood);
 	for (size_t i = 0; i < length && letters[i] != '-'; i++) {
-		slab_flags_t flag = flags_of_letter(letters[i]);
+		slab_flags_t flag = debug_flag_of(letters[i]);
 
 		flags |= flag;
 		if (flag)
 			continue;
-		os_report_later(
-			"slab_debug: unknown letter '%c' in \"%.*s\" ignored. The letters are F "
-			"(check each call), Z (red zones), P (poison), U (who allocated and "
-			"freed), T (trace), A (let allocations fail), G (guard pages), S (guard "
-			"pages for samples), Q (freed objects rest), O (none that makes slabs "
-			"larger) and - (none)",
-			isprint((unsigned char)letters[i]) ? letters[i] : '?', (int)length,
-			letters);
+		os_report_later("slab_debug: unknown letter '%c' in \"%.*s\" ignored. The letters "
+				"are " OS_DEBUG_LETTERS(MEANING) "- (none)",
+				isprint((unsigned char)letters[i]) ? letters[i] : '?', (int)length,
+				letters);
 		*understood = false;
 	}
 	return flags & ~DEBUG_NOT_LARGER ? flags : 0;
@@ -186,8 +167,8 @@ void debug_letters(const struct slab_cache *cache, char letters[DEBUG_LETTERS])
 	const struct debug_cache *debug = debug_of(cache);
 	slab_flags_t flags = (debug->flags & ~DEBUG_SWITCHED) | os_load_relaxed(&debug->switched);
 
-	for (const char *letter = "FZPUTAQ"; *letter; letter++)
-		if (flags & flags_of_letter(*letter))
+	for (const char *letter = all_letters; *letter; letter++)
+		if (flags & debug_flag_of(*letter))
 			*letters++ = *letter;
 	*letters = '\0';
 }

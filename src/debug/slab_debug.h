@@ -67,6 +67,8 @@
 
 /* --- parse.c: which letters a cache gets ------------------------------------------------------ */
 
+/* The flag of a letter of slab_debug; 0: it is none. */
+slab_flags_t debug_flag_of(char letter);
 /* Read blocks of letters and names. False, after deferred reports: not all was understood. */
 bool debug_parse(const char *text);
 /* The flags of the first block with this name, or else of the last block without names, and the

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* slab_debug among the options: its blocks have a grammar of their own; see options.h. */
+#include <ctype.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -7,7 +8,7 @@
 #include "os/report.h"
 
 #define DEBUG	    "slab_debug"
-#define IS_DEBUG(c) (strchr("FZPUTAOGSQfzputaogsq-", (c)) != NULL)
+#define IS_DEBUG(c) (strchr(OS_LETTERS "-", toupper((unsigned char)(c))) != NULL)
 
 static bool is_option(const char *word, size_t length)
 {
@@ -63,12 +64,8 @@ bool os_option_add_debug(const char *word, size_t length)
 		word += sizeof(DEBUG) - 1 + has_value;
 		length -= sizeof(DEBUG) - 1 + has_value;
 	}
-	if (!length || *word == ',')
-		written = snprintf(end, OS_TEXT - used, "%sFZPU%.*s", used ? ";" : "", (int)length,
-				   word);
-	else
-		written =
-			snprintf(end, OS_TEXT - used, "%s%.*s", used ? ";" : "", (int)length, word);
+	written = snprintf(end, OS_TEXT - used, "%s%s%.*s", used ? ";" : "",
+			   !length || *word == ',' ? OS_USUAL_LETTERS : "", (int)length, word);
 	if ((size_t)written < OS_TEXT - used)
 		return true;
 	*end = '\0';

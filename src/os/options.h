@@ -23,6 +23,23 @@
 
 #include "os/atomic.h"
 
+/* The letters of slab_debug: X(letter, its flag in debug/flags.h, its meaning). man/libsheaf.7 and
+ * docs/debugging.md describe them at length. */
+#define OS_DEBUG_LETTERS(X)                                                                        \
+	X(F, SLAB_CONSISTENCY_CHECKS, "check each call")                                           \
+	X(Z, SLAB_RED_ZONE, "red zones")                                                           \
+	X(P, SLAB_POISON, "poison")                                                                \
+	X(U, SLAB_STORE_USER, "who allocated and freed")                                           \
+	X(T, SLAB_TRACE, "trace")                                                                  \
+	X(A, SLAB_FAILSLAB, "let allocations fail")                                                \
+	X(O, DEBUG_NOT_LARGER, "none that makes slabs larger")                                     \
+	X(G, DEBUG_GUARD, "guard pages")                                                           \
+	X(S, DEBUG_SAMPLE, "guard pages for samples")                                              \
+	X(Q, DEBUG_QUARANTINE, "freed objects rest")
+#define OS_LETTER(letter, flag, meaning) #letter
+#define OS_LETTERS			 OS_DEBUG_LETTERS(OS_LETTER)
+#define OS_USUAL_LETTERS		 "FZPU" /* of a block without letters */
+
 /* Only in builds with benchmarks and in the simulator: other designs, for comparison. */
 #ifdef SHEAF_BENCH
 #define OS_BENCH_OPTIONS(OPTION)                                                                   \
@@ -52,7 +69,7 @@
 	NUMBER(numa_fake, "numa=fake=", 1, 64, 0, "split the CPUs into N simulated memory nodes")  \
 	SWITCH(nomerge, "slab_nomerge", "never let caches share slabs")                            \
 	TEXT(slab_debug, "slab_debug=",                                                            \
-	     "check caches: letters of FZPUTAOGSQ, then names of caches; see the page")            \
+	     "check caches: letters of " OS_LETTERS ", then names of caches; see the page")        \
 	NUMBER(guard, "slab_guard=", 8, 65536, 0, "N MiB of addresses for guarded objects")        \
 	NUMBER(sample, "slab_sample=", 1, 1 << 30, 524288,                                         \
 	       "with slab_debug=S, guard one object in N bytes on average")                        \
@@ -63,7 +80,6 @@
 	NUMBER(failslab_interval, "failslab_interval=", 1, 1 << 30, 1,                             \
 	       "let only each Nth of these fail")                                                  \
 	NUMBER(failslab_times, "failslab_times=", 1, 1 << 30, 0, "let at most N fail in all")      \
-	NUMBER(failslab_seed, "failslab_seed=", 1, 1 << 30, 1, "choose other allocations to fail") \
 	SWITCH(leaks, "leaks", "report objects that are in use at exit")                           \
 	SWITCH(tiny, "slub_tiny", "use little memory: no sheaves, no empty slabs kept")            \
 	SWITCH(control, "control",                                                                 \

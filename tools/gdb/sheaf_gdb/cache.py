@@ -9,8 +9,6 @@ import gdb
 
 from .library import Library
 
-LETTERS = "FZPUGSQ"
-
 
 class Slab(NamedTuple):
     """A run of pages, by its descriptor."""
@@ -49,8 +47,9 @@ class Cache:
     def letters(self) -> str:
         """Those of slab_debug that are in force."""
         flags = self.flags & (self.library.number["letter_G"] | self.library.number["letter_S"])
-        flags |= int(self.debug["flags"]) if self.debug is not None else 0
-        return "".join(letter for letter in LETTERS if flags & self.library.number[f"letter_{letter}"])
+        if self.debug is not None:
+            flags |= int(self.debug["flags"]) & ~self.library.number["switched_letters"] | int(self.debug["switched"])
+        return "".join(name[-1] for name, flag in self.library.number.items() if name.startswith("letter_") and flags & flag)
 
     def order(self, slab: Slab) -> tuple[int, int]:
         """The slab's order, and how many objects it has."""
