@@ -85,7 +85,7 @@ static bool own(struct kmem_cache *s, void *object, uint32_t number, bool wait)
 	return at;
 }
 
-/* A place for the number, before anything is charged: it may need reclaim (A3). */
+/* A place for the number, before anything is charged: it may need reclaim (ACCOUNT-A3). */
 static bool make_place(struct kmem_cache *s, gfp_t flags, void *object)
 {
 	for (int tries = 0; !account_place(s, object, true); tries++)

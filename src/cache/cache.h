@@ -3,13 +3,13 @@
  * A cache: its calls, its per-CPU part with its slabs, and the fields that create needs.
  *
  * Invariants
- *  C1. `calls` is the first member (the public header reads it), and is set before any thread can
- *      see the cache: for the backend, the index, and whether every call must look at the node.
+ *  CACHE-C1. `calls` is the first member (the public header reads it), and is set before any thread
+ *      can see the cache: for the backend, the index, and whether every call must look at the node.
  *      Later it changes only to calls with the same meaning, depending on the cache's flow.
- *  C2. A cache is on the list from its creation until its last name is destroyed. A cache that is
- *      destroyed with live objects (leaked) stays on the list, for fork, without a name and no
- *      longer shared. From then on it takes objects back, and nothing else: they go to their slabs,
- *      so its slots stay without sheaves, and no fast path finds an object.
+ *  CACHE-C2. A cache is on the list from its creation until its last name is destroyed. A cache
+ *      that is destroyed with live objects (leaked) stays on the list, for fork, without a name and
+ *      no longer shared. From then on it takes objects back, and nothing else: they go to their
+ *      slabs, so its slots stay without sheaves, and no fast path finds an object.
  *
  * Locks: OS_RANK_CACHES for the list, names and reference counts.
  * Callers: src/cache/.
@@ -123,7 +123,7 @@ struct kmem_cache *cache_create(const char *name, size_t size, const struct kmem
  * is in use. */
 void cache_unmake(struct kmem_cache *s);
 
-/* C2: was it destroyed while objects were in use? */
+/* CACHE-C2: was it destroyed while objects were in use? */
 static inline bool cache_is_leaked(const struct kmem_cache *s)
 {
 	return __builtin_expect(!os_load_relaxed(&s->nr_names), 0);

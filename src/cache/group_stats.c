@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The numbers of groups, and whether they agree with their objects (group/group.h, G1). */
+/* The numbers of groups, and whether they agree with their objects (GROUP-G1). */
 #include <errno.h>
 
 #include "cache/account.h"
@@ -16,7 +16,7 @@ struct own {
 	uint64_t bytes, objects;
 };
 
-/* A group that is over counts as the nearest one above that is not (group.h, G2). */
+/* A group that is over counts as the nearest one above that is not (GROUP-G2). */
 struct kmem_group *account_living(uint32_t number)
 {
 	struct kmem_group *g = group_of_number(number);

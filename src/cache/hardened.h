@@ -15,15 +15,14 @@
  *                                `--retire--> WAITS -->   committed, and before a push is tried
  *
  * Invariants
- *  N1. An object's mark changes when the library hands it to the program, and when the program
- *      frees it. While the object is in a sheaf, barn or slab, its mark is FREE. The objects of a
- *      lent sheaf belong to the program.
- *  N2. A wrong free is reported, and does nothing. An allocation that finds a wrong pointer leaves
- *      it out, and takes an object from a slab, whose bits are outside the slab.
- *  N3. kfree_rcu() pushes no object of such a cache at once (retire_by). Its slow call checks each
- *      object, marks it WAITS, and then pushes it. The object becomes FREE
- *      when the grace period of its sheaf has passed, before any thread gets the sheaf
- *      (rcu/passed.c).
+ *  HARDENED-N1. An object's mark changes when the library hands it to the program, and when the
+ *      program frees it. While the object is in a sheaf, barn or slab, its mark is FREE. The
+ *      objects of a lent sheaf belong to the program.
+ *  HARDENED-N2. A wrong free is reported, and does nothing. An allocation that finds a wrong
+ *      pointer leaves it out, and takes an object from a slab, whose bits are outside the slab.
+ *  HARDENED-N3. kfree_rcu() pushes no object of such a cache at once (retire_by). Its slow call
+ *      checks each object, marks it WAITS, and then pushes it. The object becomes FREE when the
+ *      grace period of its sheaf has passed, before any thread gets the sheaf (rcu/passed.c).
  *
  * Debug caches (CACHE_DEBUG) have checks of their own and are never hardened.
  *

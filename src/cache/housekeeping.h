@@ -30,13 +30,13 @@
  * all memory is above the soft limit for a while.
  *
  * Invariants
- *  K1. One thread at a time does a round; others go on without it. fork() waits for its end, so
- *      that no page is on its way in a child.
- *  K2. A round begins with no lock held and nothing in hand, and waits for no other thread but for
- *      short sections of a node's page lock: after each piece of memory that returned, it takes
- *      that lock again.
- *  K3. Caches are visited with OS_RANK_CACHES held, by try-lock: they do not go meanwhile. No
- *      function of the program runs there.
+ *  HOUSEKEEPING-K1. One thread at a time does a round; others go on without it. fork() waits for
+ *      its end, so that no page is on its way in a child.
+ *  HOUSEKEEPING-K2. A round begins with no lock held and nothing in hand, and waits for no other
+ *      thread but for short sections of a node's page lock: after each piece of memory that
+ *      returned, it takes that lock again.
+ *  HOUSEKEEPING-K3. Caches are visited with OS_RANK_CACHES held, by try-lock: they do not go
+ *      meanwhile. No function of the program runs there.
  *
  * Locks: OS_RANK_CACHES, OS_RANK_DRAIN and OS_RANK_NODE, by try-lock. If another thread has one of
  * the first two, the passes go on in the next round.

@@ -7,11 +7,11 @@
  * A handle is full (cache.h), so the list's other fields are stored in front of the cache's name.
  *
  * Invariants
- *  L1. The index of names has the caches that may be used: those with nr_names > 0.
- *  L2. The index of layouts has those caches of L1 that may be shared.
- *  L3. A pinned cache stays on the list, so a thread can look at all its pages without the lock. A
- *      cache that is off the list is marked as gone, and is not pinned again. Its name is freed
- *      later, because reports use it.
+ *  LIST-L1. The index of names has the caches that may be used: those with nr_names > 0.
+ *  LIST-L2. The index of layouts has those caches of LIST-L1 that may be shared.
+ *  LIST-L3. A pinned cache stays on the list, so a thread can look at all its pages without the
+ *      lock. A cache that is off the list is marked as gone, and is not pinned again. Its name is
+ *      freed later, because reports use it.
  *
  * Locks: OS_RANK_CACHES, held by the callers except where noted. Callers: src/cache/,
  * src/control/, src/stats/.

@@ -6,9 +6,9 @@
  * the last entry, so that a program with ever new names does not fill its memory.
  *
  * Invariants
- *  E1. Nothing is stored unless events are counted. A forked child begins without entries.
- *  E2. Entries are never freed, and new ones come first: the list is read without the lock. Its
- *      numbers may change meanwhile, so they are stored and loaded atomically.
+ *  PAST-E1. Nothing is stored unless events are counted. A forked child begins without entries.
+ *  PAST-E2. Entries are never freed, and new ones come first: the list is read without the lock.
+ *      Its numbers may change meanwhile, so they are stored and loaded atomically.
  *
  * Locks: OS_RANK_CACHES, held by the callers of past_add(). Callers: src/cache/, src/stats/.
  */

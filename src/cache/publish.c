@@ -160,7 +160,7 @@ static void describe(struct publish_cache *to, const struct kmem_cache *s)
 	const struct slab_cache *slab = &s->sheaf.slab;
 	slab_flags_t flags = s->flags;
 
-	/* With the letters that fit (slab_debug.h, D7). */
+	/* With the letters that fit (SLAB_DEBUG-D7). */
 	if (cache_is_checked(s))
 		flags = (flags & ~DEBUG_FLAGS) | debug_of(slab)->flags;
 	to->id = s->id;

@@ -13,11 +13,11 @@
  * mapping fills it.
  *
  * Invariants
- *  D1. version is stored last in the head, and all of it but nr_areas and those words never
+ *  PUBLISH-D1. version is stored last in the head, and all of it but nr_areas and those words never
  *      changes.
- *  D2. A description's generation is odd while the description is written, and grows with each
- *      change.
- *  D3. A cache's counters are zero before `id` says that the place belongs to it.
+ *  PUBLISH-D2. A description's generation is odd while the description is written, and grows with
+ *      each change.
+ *  PUBLISH-D3. A cache's counters are zero before `id` says that the place belongs to it.
  *
  * Locks: OS_RANK_CACHES, held by the callers. Callers: src/cache/. tools/sheaf_tool/process.py
  * reads the same layout, identified by version.

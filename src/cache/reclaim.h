@@ -15,12 +15,12 @@
  * all of them were emptied, the list of caches is not even read.
  *
  * Invariants
- *  R1. Shrinkers run only in calls that may reclaim, in sheaf_trim(), sheaf_set_limits() and in the
- *      background thread: frees and GFP_NOWAIT never call the program.
- *  R2. No call that may reclaim returns NULL if draining every cache and returning all free pages,
- *      at a moment during the call, would have served it. So it waits for drains in progress, and
- *      for pages that other threads are returning, and then tries once more, even if it found
- *      nothing itself.
+ *  RECLAIM-R1. Shrinkers run only in calls that may reclaim, in sheaf_trim(), sheaf_set_limits()
+ *      and in the background thread: frees and GFP_NOWAIT never call the program.
+ *  RECLAIM-R2. No call that may reclaim returns NULL if draining every cache and returning all free
+ *      pages, at a moment during the call, would have served it. So it waits for drains in
+ *      progress, and for pages that other threads are returning, and then tries once more, even if
+ *      it found nothing itself.
  *
  * Locks: those of kmem_cache_shrink(). Callers: src/cache/, src/kmalloc/; with no lock held, and
  * nothing in hand but what the program will get.
@@ -47,7 +47,7 @@ bool reclaim_for(struct kmem_cache *s, gfp_t flags, int tries) __attribute__((co
 /* Free the objects of all caches whose grace period has passed. Returns false if there are none. */
 bool reclaim_passed(void) __attribute__((cold));
 /* Free the objects of this cache, or (NULL) all, that are in quarantine; if the caller may wait, or
- * no drain runs, other drains wait meanwhile (R2). */
+ * no drain runs, other drains wait meanwhile (RECLAIM-R2). */
 void reclaim_quarantine(struct kmem_cache *s, bool wait);
 /* Would the cache's own limit refuse its smallest slab now? */
 bool reclaim_own_limit_refuses(const struct kmem_cache *s);

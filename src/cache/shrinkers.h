@@ -6,11 +6,12 @@
  *   runs: | thread, shrinker | ... SHRINKERS_RUNS   a thread that runs a shrinker
  *
  * Invariants
- *  S1. A thread runs one shrinker at a time: a reclaim inside a callback runs none. It is not
- *      cancelled in it.
- *  S2. A shrinker that is freed is off the list, and its memory goes when no run is at it. So a
- *      callback may free any shrinker, also its own.
- *  S3. No lock is held while a callback runs. Several threads may run one shrinker at once.
+ *  SHRINKERS-S1. A thread runs one shrinker at a time: a reclaim inside a callback runs none. It is
+ *      not cancelled in it.
+ *  SHRINKERS-S2. A shrinker that is freed is off the list, and its memory goes when no run is at
+ *      it. So a callback may free any shrinker, also its own.
+ *  SHRINKERS-S3. No lock is held while a callback runs. Several threads may run one shrinker at
+ *      once.
  *
  * Locks: OS_RANK_SHRINKERS, for the list and the shrinkers of runs.
  * Callers: src/cache/.

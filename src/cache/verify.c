@@ -92,7 +92,7 @@ void check_each_slab(struct check *check, void (*each)(struct check *check, stru
 }
 
 /* In a forked child, threads that vanished may have been between a slab's bits and its count
- * (slab.h, B2). */
+ * (SLAB-B2). */
 static bool counts_agree(uint64_t state, unsigned int free, unsigned int objects)
 {
 	if (caches.forked)

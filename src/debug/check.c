@@ -176,7 +176,7 @@ static bool settle(struct slab_cache *cache, void *object, uint32_t state, uint3
 	return true;
 }
 
-/* D1: from now on only the caller frees or retires the object. False after a report. */
+/* SLAB_DEBUG-D1: from now on only the caller frees or retires the object. False after a report. */
 static bool change_state(struct slab_cache *cache, void *object, uint32_t from, uint32_t to,
 			 const char *call)
 {

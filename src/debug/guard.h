@@ -20,16 +20,16 @@
  *                                                  `--the system refuses to close--> LEAKED
  *
  * Invariants
- *  G1. The thread that changes a slot's state to BUSY, by compare-exchange, owns the slot: D1 of
- *      slab_debug.h.
- *  G2. The pages of a slot are open in USED and WAITS, and closed in FREE. So an access after the
- *      free faults, until the slot is claimed again. Slots that were never used are claimed first;
- *      then, of GUARD_LOOK slots, the one that has been free longest.
- *  G3. A retired object stays open until its grace period has passed.
- *  G4. A slot belongs to its cache until it is claimed again or the cache is freed. Its notes
+ *  GUARD-G1. The thread that changes a slot's state to BUSY, by compare-exchange, owns the slot:
+ *      SLAB_DEBUG-D1 of slab_debug.h.
+ *  GUARD-G2. The pages of a slot are open in USED and WAITS, and closed in FREE. So an access after
+ *      the free faults, until the slot is claimed again. Slots that were never used are claimed
+ *      first; then, of GUARD_LOOK slots, the one that has been free longest.
+ *  GUARD-G3. A retired object stays open until its grace period has passed.
+ *  GUARD-G4. A slot belongs to its cache until it is claimed again or the cache is freed. Its notes
  *      contain the cache's name, for later reports.
- *  G5. Objects that may be read after their free (SLAB_TYPESAFE_BY_RCU), or that must be on one
- *      node, are never guarded.
+ *  GUARD-G5. Objects that may be read after their free (SLAB_TYPESAFE_BY_RCU), or that must be on
+ *      one node, are never guarded.
  *
  * Locks: none, so each call works wherever the allocator does; constructors run with the slot
  * BUSY. In a forked child, slots that vanished threads had claimed stay BUSY.

@@ -13,14 +13,14 @@
  * is clear, so nobody can take it. Its state is RESTS.
  *
  * Invariants
- *  Q1. An object's bytes are reserved before it comes, and released after it has gone. So no more
- *      bytes rest than slab_quarantine allows.
- *  Q2. Only the thread that exchanges a pointer out of its place lets the object go. If the object
- *      was written to while it rested, it is never used again (D3).
- *  Q3. `resting` of a cache counts its objects from before they come until after they have gone. At
- *      zero, no thread has one of them in hand, and the cache may be freed.
- *  Q4. A late thread stores its pointer into a place that was already passed. Then this object
- *      rests until the ring comes round again, or until it is drained.
+ *  QUARANTINE-Q1. An object's bytes are reserved before it comes, and released after it has gone.
+ *      So no more bytes rest than slab_quarantine allows.
+ *  QUARANTINE-Q2. Only the thread that exchanges a pointer out of its place lets the object go. If
+ *      the object was written to while it rested, it is never used again (SLAB_DEBUG-D3).
+ *  QUARANTINE-Q3. `resting` of a cache counts its objects from before they come until after they
+ *      have gone. At zero, no thread has one of them in hand, and the cache may be freed.
+ *  QUARANTINE-Q4. A late thread stores its pointer into a place that was already passed. Then this
+ *      object rests until the ring comes round again, or until it is drained.
  *
  * Guarded objects (guard.h) do not come here: a closed slot takes no memory, and is used again as
  * late as possible anyway.
@@ -163,7 +163,7 @@ static bool reserve_rest(struct ring *ring, size_t bytes, bool nolock)
 
 		os_fetch_sub(&ring->bytes, bytes);
 		oldest = oldest_of(ring);
-		if (!oldest) /* Those that came late (Q4) hold the bytes. */
+		if (!oldest) /* Those that came late (QUARANTINE-Q4) hold the bytes. */
 			oldest = os_exchange(place_at(ring, os_fetch_add(&ring->added, 1)), NULL);
 		if (!oldest)
 			return false;

@@ -8,9 +8,9 @@
  * counts them down (os/section.h), and the slow path draws a new number when they are used up.
  *
  * Invariants
- *  S1. A count may be drawn anew at any time, for example when its sheaf leaves its slot: a
+ *  SAMPLE-S1. A count may be drawn anew at any time, for example when its sheaf leaves its slot: a
  *      geometric distribution does not depend on how many pops there were already.
- *  S2. A sheaf's word has room for counts up to SHEAF_DUE. If samples are rarer than one in
+ *  SAMPLE-S2. A sheaf's word has room for counts up to SHEAF_DUE. If samples are rarer than one in
  *      SAMPLE_POPS pops, counts are drawn for that rate, and only the right share of the pops that
  *      become due is sampled. Counts beyond SHEAF_DUE are cut off, which makes samples more
  *      frequent by less than one in a thousand.

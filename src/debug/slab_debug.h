@@ -24,23 +24,24 @@
  * write, 5a; red zones cc around used objects, bb around free ones.
  *
  * Invariants
- *  D1. The thread that changes USED or WAITS to BUSY, by compare-exchange, frees the object; any
- *      other free is a double free. So of two racing frees, one is reported and changes no byte of
- *      the object.
- *  D2. Only the owner of an object writes around it: the thread that prepares it, takes it, or made
- *      it BUSY.
- *  D3. An object that was written to while it was free is never handed out: the writer may do
- *      it again. It is LEAKED until its cache is destroyed. But kmem_cache_verify() and
+ *  SLAB_DEBUG-D1. The thread that changes USED or WAITS to BUSY, by compare-exchange, frees the
+ *      object; any other free is a double free. So of two racing frees, one is reported and changes
+ *      no byte of the object.
+ *  SLAB_DEBUG-D2. Only the owner of an object writes around it: the thread that prepares it, takes
+ *      it, or made it BUSY.
+ *  SLAB_DEBUG-D3. An object that was written to while it was free is never handed out: the writer
+ *      may do it again. It is LEAKED until its cache is destroyed. But kmem_cache_verify() and
  *      kmem_cache_validate() only restore an object that is free in its slab.
- *  D4. Overwritten bytes are reported once and then restored, so that the program goes on and the
- *      next mistake is found. A free of anything but a used object of the cache is ignored.
- *  D5. Objects with a constructor, and those that readers may still look at
+ *  SLAB_DEBUG-D4. Overwritten bytes are reported once and then restored, so that the program goes
+ *      on and the next mistake is found. A free of anything but a used object of the cache is
+ *      ignored.
+ *  SLAB_DEBUG-D5. Objects with a constructor, and those that readers may still look at
  *      (SLAB_TYPESAFE_BY_RCU), are not written to.
- *  D6. An object that waits for a grace period counts as used: it is checked and poisoned when it
- *      is really freed. An object in a prefilled sheaf was allocated by the call that filled the
- *      sheaf.
- *  D7. A cache does without letters whose bytes do not fit (objects of 1 MiB with such an
- *      alignment; O).
+ *  SLAB_DEBUG-D6. An object that waits for a grace period counts as used: it is checked and
+ *      poisoned when it is really freed. An object in a prefilled sheaf was allocated by the call
+ *      that filled the sheaf.
+ *  SLAB_DEBUG-D7. A cache does without letters whose bytes do not fit (objects of 1 MiB with such
+ *      an alignment; O).
  *
  * The layer takes no lock, and allocates nothing once a cache is made, so it works in every context
  * in which the allocator does. Reports are long reports (os/long_report.h).
@@ -113,7 +114,7 @@ void debug_cache_exit(struct slab_cache *cache);
 /* --- check.c: the life of an object ----------------------------------------------------------- */
 
 /* An object came out of its slab. False after a report: it must not be used, take another one
- * (D3). */
+ * (SLAB_DEBUG-D3). */
 bool debug_take(struct slab_cache *cache, void *object);
 /* The owner requested so many bytes of the object, at most as many as before: the others become a
  * red zone. What is one already stays as it is, so that its free finds what was written there. */
@@ -130,15 +131,16 @@ bool debug_retire(struct slab_cache *cache, void *object, const char *call);
  * False after a report: ignore the call. */
 bool debug_is_used(struct slab_cache *cache, void *object, bool retired, const char *call);
 
-/* An object is taken out of quarantine. False after a report: it must not be used (D3). */
+/* An object is taken out of quarantine. False after a report: it must not be used
+ * (SLAB_DEBUG-D3). */
 bool debug_wake(struct slab_cache *cache, void *object);
 
 /* Check an object of a quiet cache; returns the number of faults, which are reported and
  * repaired. In a forked child, threads may have vanished in the middle of a call. */
 int debug_verify(struct slab_cache *cache, void *object, bool is_free, bool forked,
 		 const char *call);
-/* Of a cache that ends: true if the object was kept out of use because it was written to (D3). It
- * is free then, and the caller returns it to its slab. */
+/* Of a cache that ends: true if the object was kept out of use because it was written to
+ * (SLAB_DEBUG-D3). It is free then, and the caller returns it to its slab. */
 bool debug_end_leak(struct slab_cache *cache, void *object);
 
 /* --- quarantine.c ----------------------------------------------------------------------------- */

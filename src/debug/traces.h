@@ -7,10 +7,10 @@
  *   buckets[]: hash of a stack --> its groups, while objects are added
  *
  * Invariants
- *  R1. The cache may be in use. Its slabs are held one after the other (slab/hold.c).
- *  R2. A record is copied, and counts only if its object is still used after that: the library does
- *      not write the record of a used object, so the copy is whole.
- *  R3. Groups and buckets are memory from the system, for one call.
+ *  TRACES-R1. The cache may be in use. Its slabs are held one after the other (slab/hold.c).
+ *  TRACES-R2. A record is copied, and counts only if its object is still used after that: the
+ *      library does not write the record of a used object, so the copy is whole.
+ *  TRACES-R3. Groups and buckets are memory from the system, for one call.
  *
  * Locks: OS_RANK_NODE for moments. Callers: src/debug/, src/stats/.
  */

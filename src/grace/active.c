@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The users of a provider, and which of them are active: see grace.h, G5 and G6.
+ * The users of a provider, and which of them are active: see GRACE-G5 and GRACE-G6.
  *
  *   grace -> places -> places -> ...    each: bits of places taken, bits of active users, users
  *

@@ -14,21 +14,21 @@
  * Several batches are in flight, so that starting one need not wait for the callback of another.
  *
  * Invariants
- *  G1. `started` grows before call() of that batch, `done` in its callback (or when poll() says
- *      so). When a batch has passed, so have all batches with smaller numbers.
- *  G2. The provider owns a batch's head while it is busy. All threads share the GRACE_BATCHES
+ *  GRACE-G1. `started` grows before call() of that batch, `done` in its callback (or when poll()
+ *      says so). When a batch has passed, so have all batches with smaller numbers.
+ *  GRACE-G2. The provider owns a batch's head while it is busy. All threads share the GRACE_BATCHES
  *      heads; a waiting thread has its own, so that it waits for readers only, and for no thread of
  *      the library's callers.
- *  G3. Callbacks continue while a user waits for something. Each one starts another batch while a
- *      thread wants one; otherwise only the last one in flight does.
- *  G4. While a function of the provider runs, the thread holds no lock of the library and has
+ *  GRACE-G3. Callbacks continue while a user waits for something. Each one starts another batch
+ *      while a thread wants one; otherwise only the last one in flight does.
+ *  GRACE-G4. While a function of the provider runs, the thread holds no lock of the library and has
  *      nothing in hand.
- *  G5. Users are added without a lock, and removed under the lock, which is held while they are
- *      called, and so for a long time.
- *  G6. Only active users are called, so those for which nothing waits cost nothing. A thread shows
- *      what it does to the user's waits(), activates the user, and only then retires something.
- *      A callback clears the user's bit, reads waits() once more, and sets the bit again if
- *      something does.
+ *  GRACE-G5. Users are added without a lock, and removed under the lock, which is held while they
+ *      are called, and so for a long time.
+ *  GRACE-G6. Only active users are called, so those for which nothing waits cost nothing. A thread
+ *      shows what it does to the user's waits(), activates the user, and only then retires
+ *      something. A callback clears the user's bit, reads waits() once more, and sets the bit again
+ *      if something does.
  *
  * Locks: OS_RANK_GRACE, for the users of one provider.
  * Callers: src/slab/ and the layers above.
@@ -148,7 +148,8 @@ bool grace_register(const struct sheaf_rcu_ops *ops);
 bool grace_add_user(struct grace *grace, struct grace_user *user, const struct grace_user_ops *ops);
 /* After return its functions no longer run. */
 void grace_remove_user(struct grace_user *user);
-/* Before something is retired for this user: callbacks and barriers call it from now on (G6). */
+/* Before something is retired for this user: callbacks and barriers call it from now on
+ * (GRACE-G6). */
 void grace_activate(struct grace_user *user);
 /* With the lock held: call visit for each active user. */
 void grace_for_each_active(struct grace *grace, void (*visit)(struct grace_user *user, void *data),

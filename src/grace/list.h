@@ -5,7 +5,7 @@
  *
  * Any thread adds with a compare-exchange. A callback or barrier takes the whole list with an
  * exchange, frees what has passed, and adds the rest again, so there is no ABA. Users are called
- * one at a time (G5), and so is free().
+ * one at a time (GRACE-G5), and so is free().
  *
  * Callers: src/slab/late.c, src/rcu/any.c.
  */

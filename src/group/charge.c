@@ -57,7 +57,7 @@ static bool add_charge(struct kmem_group *g, uint64_t bytes, enum group_force fo
 
 static void subtract_charge(struct kmem_group *g, uint64_t bytes)
 {
-	/* Read before: afterwards the place may belong to another group (G3). */
+	/* Read before: afterwards the place may belong to another group (GROUP-G3). */
 	uint64_t low = os_load_relaxed(&g->low), usage = os_fetch_sub(&g->usage, bytes);
 
 	see_less(g, low, usage, usage - bytes);
@@ -96,7 +96,7 @@ struct kmem_group *group_charge(struct kmem_group *g, uint64_t bytes, enum group
 	return NULL;
 }
 
-/* G3: after the subtraction, the place may belong to another group. */
+/* GROUP-G3: after the subtraction, the place may belong to another group. */
 void group_uncharge(struct kmem_group *g, uint64_t bytes)
 {
 	while (g->parent && bytes) {

@@ -11,22 +11,22 @@
  * make its number, which the owner arrays of slabs (slab/owner.h), stocks and threads store.
  *
  * Invariants
- *  G1. usage of a group = bytes of objects that it or a group below owns, plus those in stocks with
- *      its number or one below, plus those that threads are about to use or give back. So after
- *      stocks are drained in a quiet process: the sum of objects, to the byte. The root's usage is
- *      the sum of those of the groups right below it, added up when somebody looks.
- *  G2. A group whose last reference is gone is over: it has no limits and no callbacks, and no
- *      child that is not over. It stays in the tree while its usage is not zero, and its objects
+ *  GROUP-G1. usage of a group = bytes of objects that it or a group below owns, plus those in
+ *      stocks with its number or one below, plus those that threads are about to use or give back.
+ *      So after stocks are drained in a quiet process: the sum of objects, to the byte. The root's
+ *      usage is the sum of those of the groups right below it, added up when somebody looks.
+ *  GROUP-G2. A group whose last reference is gone is over: it has no limits and no callbacks, and
+ *      no child that is not over. It stays in the tree while its usage is not zero, and its objects
  *      count as those of the nearest group above that is not over.
- *  G3. A place is used again only if its group is over, its usage is zero and no group in the
+ *  GROUP-G3. A place is used again only if its group is over, its usage is zero and no group in the
  *      chunks has it as its parent. A thread that gives bytes back reads the parent before it
  *      subtracts them, and the parent's usage includes them. So no such thread sees another group.
- *  G4. Charging and giving back take no lock. The tree, the names and the callbacks change under
- *      the lock.
- *  G5. Callbacks run with no lock held, at the end of calls (group_leave()), and one at a time for
- *      each group, which has a caller meanwhile. The callback has a reference.
- *  G6. When a group has other `data`, or is over, `end` is called once for the data: after the
- *      callback that may use it has returned, by its caller. The place of the group is not used
+ *  GROUP-G4. Charging and giving back take no lock. The tree, the names and the callbacks change
+ *      under the lock.
+ *  GROUP-G5. Callbacks run with no lock held, at the end of calls (group_leave()), and one at a
+ *      time for each group, which has a caller meanwhile. The callback has a reference.
+ *  GROUP-G6. When a group has other `data`, or is over, `end` is called once for the data: after
+ *      the callback that may use it has returned, by its caller. The place of the group is not used
  *      again before. If there is no caller, only a group that is over has something in `gone`.
  *
  * Locks: OS_RANK_GROUPS. Callers: src/cache/, src/stats/.
@@ -62,7 +62,7 @@ struct group_gone {
 };
 
 struct kmem_group {
-	_Alignas(128) uint64_t usage; /* G1; threads of different groups share no line */
+	_Alignas(128) uint64_t usage; /* GROUP-G1; threads of different groups share no line */
 	uint64_t peak;
 	uint64_t hard, high, low;  /* GROUP_NO_LIMIT; low: 0 */
 	struct kmem_group *parent; /* NULL: the root */

@@ -11,16 +11,16 @@
  * group. The slots are those of handles next to each other that belong to no cache.
  *
  * Invariants
- *  T1. A group has one word of each CPU: at most KMEM_GROUP_STOCK bytes for each CPU.
- *  T2. The bytes of a word are part of the usage of its group (group.h, G1): a word with bytes
+ *  STOCK-T1. A group has one word of each CPU: at most KMEM_GROUP_STOCK bytes for each CPU.
+ *  STOCK-T2. The bytes of a word are part of the usage of its group (GROUP-G1): a word with bytes
  *      has a group. A word without bytes may have an old number.
- *  T3. Only an open slot has a word that is not 0 (os/section.h, S5), so drains and forks look at
- *      the rows in use (percpu/rows.h, W2).
- *  T4. A word of 0 changes only by an exchange, which tests `stop`. So a drain sets stop, ends all
- *      sections, puts 0 into words, and ends all sections again. A word that is still 0 then is the
- *      drain's; the others were in a section meanwhile, and the drain tries again. On the trylock
- *      backend it takes each slot's lock instead. If the system refuses to end sections, the drain
- *      does nothing.
+ *  STOCK-T3. Only an open slot has a word that is not 0 (SECTION-S5), so drains and forks look at
+ *      the rows in use (ROWS-W2).
+ *  STOCK-T4. A word of 0 changes only by an exchange, which tests `stop`. So a drain sets stop,
+ *      ends all sections, puts 0 into words, and ends all sections again. A word that is still 0
+ *      then is the drain's; the others were in a section meanwhile, and the drain tries again. On
+ *      the trylock backend it takes each slot's lock instead. If the system refuses to end
+ *      sections, the drain does nothing.
  *
  * Locks: a drain takes OS_RANK_STOCKS; others none. stock_add() is async-signal-safe, and so
  * are stock_charge() and stock_uncharge().

@@ -113,8 +113,8 @@ struct kmem_group *group_living(struct kmem_group *g)
 
 /* --- places ----------------------------------------------------------------------------------- */
 
-/* The places of groups that are over and have nothing left (G3). A parent comes after its last
- * child, whose place must be free first; the next call finds it, too. */
+/* The places of groups that are over and have nothing left (GROUP-G3). A parent comes after its
+ * last child, whose place must be free first; the next call finds it, too. */
 static void reap(void)
 {
 	struct kmem_group **link = &groups.over;

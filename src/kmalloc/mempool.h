@@ -6,21 +6,22 @@
  * full, and do not take its lock.
  *
  * Invariants
- *  N1. nr <= max(min_nr, 1), min_nr <= room, and room >= 1. All change under the lock.
- *  N2. A waiting thread found nr == 0 and counted itself while it held the lock, and sleeps with
- *      the value of `turn` at that time. A thread that adds an element while any thread is counted
- *      changes `turn` and wakes one.
- *  N3. A thread that was woken tries the reserve before the allocator. Each added element wakes one
- *      thread, so the reserve never holds an element while all waiting threads sleep.
- *  N4. No thread sleeps forever: memory may become available without a free to this pool. So a
- *      waiting thread tries the allocator again after 1 ms, 2 ms, 4 ms ... LONGEST_MS.
- *  N5. A reserve with min_nr 0 has room for one element while it is empty and a thread waits: a
- *      waiting thread gets the element that is freed. N4 covers a thread that begins to wait just
- *      then.
- *  N6. A thread that holds the lock calls no function of the pool's user and takes no other lock.
+ *  MEMPOOL-N1. nr <= max(min_nr, 1), min_nr <= room, and room >= 1. All change under the lock.
+ *  MEMPOOL-N2. A waiting thread found nr == 0 and counted itself while it held the lock, and sleeps
+ *      with the value of `turn` at that time. A thread that adds an element while any thread is
+ *      counted changes `turn` and wakes one.
+ *  MEMPOOL-N3. A thread that was woken tries the reserve before the allocator. Each added element
+ *      wakes one thread, so the reserve never holds an element while all waiting threads sleep.
+ *  MEMPOOL-N4. No thread sleeps forever: memory may become available without a free to this pool.
+ *      So a waiting thread tries the allocator again after 1 ms, 2 ms, 4 ms ... LONGEST_MS.
+ *  MEMPOOL-N5. A reserve with min_nr 0 has room for one element while it is empty and a thread
+ *      waits: a waiting thread gets the element that is freed. MEMPOOL-N4 covers a thread that
+ *      begins to wait just then.
+ *  MEMPOOL-N6. A thread that holds the lock calls no function of the pool's user and takes no other
+ *      lock.
  *
- *  N7. In the reserve, objects of hardened caches are free. They are checked, and their marks
- *      change, before they enter it and after they have left it.
+ *  MEMPOOL-N7. In the reserve, objects of hardened caches are free. They are checked, and their
+ *      marks change, before they enter it and after they have left it.
  *
  * A pool and its array are the library's own memory (page/pool.h): they hold pointers to functions
  * and to free objects, which an overflow of a block must not reach.

@@ -9,14 +9,14 @@
  * does not call fn.
  *
  * Invariants
- *  C1. The callback runs with no lock held, and the thread is not cancelled in it. It never runs
- *      in a call that promises not to wait, in a forked child before fork() has returned, or at
- *      exit.
- *  C2. A thread that is in the callback does not enter it again: reports from its own calls of the
- *      library go to the descriptor (sink.h).
- *  C3. After os_callback_set() no thread is in the callback that was set before. One that left it
- *      without a return (longjmp, an exception), which it must not, seems to be in it until it
- *      calls it again.
+ *  CALLBACK-C1. The callback runs with no lock held, and the thread is not cancelled in it. It
+ *      never runs in a call that promises not to wait, in a forked child before fork() has
+ *      returned, or at exit.
+ *  CALLBACK-C2. A thread that is in the callback does not enter it again: reports from its own
+ *      calls of the library go to the descriptor (sink.h).
+ *  CALLBACK-C3. After os_callback_set() no thread is in the callback that was set before. One that
+ *      left it without a return (longjmp, an exception), which it must not, seems to be in it until
+ *      it calls it again.
  *
  * Locks: none. Callers: os/line.c, os/long_report.c, os/report.c; src/cache/ for fork, exit and the
  * public call.

@@ -12,13 +12,13 @@
  * process's user namespace all have the same one, so that one gets none.
  *
  * Invariants
- *  N1. One thread at a time is between os_channel_enter() and os_channel_leave(). It is not
+ *  CHANNEL-N1. One thread at a time is between os_channel_enter() and os_channel_leave(). It is not
  *      cancelled there.
- *  N2. An asker that has sent no whole line after CHANNEL_PATIENCE is dropped.
- *  N3. A descriptor is used only while it still is the same file: a program may close all its
- *      descriptors.
- *  N4. A forked child has a socket of its own, from its first slow call on, and no descriptor of
- *      its parent's.
+ *  CHANNEL-N2. An asker that has sent no whole line after CHANNEL_PATIENCE is dropped.
+ *  CHANNEL-N3. A descriptor is used only while it still is the same file: a program may close all
+ *      its descriptors.
+ *  CHANNEL-N4. A forked child has a socket of its own, from its first slow call on, and no
+ *      descriptor of its parent's.
  *
  * Locks: none. Callers: src/control/; src/cache/ for start and fork.
  */

@@ -17,11 +17,11 @@
  * Rows are closed until they are opened, so that rows of CPUs that never run use no memory.
  *
  * Invariants
- *  O1. Only a section on its own CPU changes a sum; sums in the unregistered threads' row change
- *      atomically.
- *  O2. A forked child has its own counters, which begin at 0.
- *  O3. Closed rows are neither written nor read: until a CPU's slot is open (src/percpu/rows.h),
- *      its events are counted in the unregistered threads' row.
+ *  COUNTERS-O1. Only a section on its own CPU changes a sum; sums in the unregistered threads' row
+ *      change atomically.
+ *  COUNTERS-O2. A forked child has its own counters, which begin at 0.
+ *  COUNTERS-O3. Closed rows are neither written nor read: until a CPU's slot is open
+ *      (src/percpu/rows.h), its events are counted in the unregistered threads' row.
  *
  * Callers: every layer above.
  */

@@ -10,9 +10,9 @@
  * action and returns: the instruction faults once more, and a core file points to it.
  *
  * Invariants
- *  F1. The handler before ours gets the same arguments as we do.
- *  F2. The handler runs on the thread's alternate stack, if there is one. Otherwise it runs on the
- *      usual stack, which has room: a touched guard page is no overflow of the stack.
+ *  FAULT-F1. The handler before ours gets the same arguments as we do.
+ *  FAULT-F2. The handler runs on the thread's alternate stack, if there is one. Otherwise it runs
+ *      on the usual stack, which has room: a touched guard page is no overflow of the stack.
  *
  * Locks: none. Callers: src/debug/.
  */

@@ -10,8 +10,8 @@
  * mappings, of which a process may have few (os_mappings_limit()).
  *
  * Invariants
- *  P1. Sizes and addresses are whole pages of the system.
- *  P2. Every call preserves errno, and is async-signal-safe.
+ *  GUARD-P1. Sizes and addresses are whole pages of the system.
+ *  GUARD-P2. Every call preserves errno, and is async-signal-safe.
  *
  * Locks: none. Callers: src/debug/.
  */

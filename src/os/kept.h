@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Lines that cannot be written now, and are kept until a call that may write them: report.h, T2.
+ * Lines that cannot be written now, and are kept until a call that may write them: REPORT-T2.
  *
  *   places: | free | claimed by a thread that fills or writes it | ready, by its thread | ...
  *                                                                  or by any thread

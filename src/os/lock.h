@@ -5,10 +5,10 @@
  * One word: 0 free | 1 held | 2 held, and a thread may be asleep in the kernel.
  *
  * Invariants
- *  L1. A thread takes locks only in order of rising rank (debug builds assert it; docs/design.md,
- *      R12).
- *  L2. The word is 2 whenever a thread sleeps, or is about to, on it.
- *  L3. No lock is held while a callback of the program runs (R13).
+ *  LOCK-L1. A thread takes locks only in order of rising rank (debug builds assert it;
+ *      docs/design.md, R12).
+ *  LOCK-L2. The word is 2 whenever a thread sleeps, or is about to, on it.
+ *  LOCK-L3. No lock is held while a callback of the program runs (R13).
  *
  * Progress: os_trylock() is wait-free; os_lock() sleeps. errno is preserved by both.
  * Callers: every layer; never a signal handler, except os_trylock().

@@ -10,9 +10,9 @@
  * PIPE_BUF: other threads' lines may come between its lines, but never into one.
  *
  * Invariants
- *  G1. A place is free, claimed by the thread that fills or writes it, or ready. Only one thread
- *      claims a ready one.
- *  G2. Each part of a ready place is written once, even if another thread continues.
+ *  LONG_REPORT-G1. A place is free, claimed by the thread that fills or writes it, or ready. Only
+ *      one thread claims a ready one.
+ *  LONG_REPORT-G2. Each part of a ready place is written once, even if another thread continues.
  *
  * Callers: src/debug/; os/kept.c writes.
  */

@@ -11,13 +11,13 @@
  * CPU could not use sheaves until the holder continues.
  *
  * Invariants
- *  M1. `os` is written by os_init(), before any other thread can see a cache; later, only `watched`
- *      and `memory` change.
- *  M2. Every row that a section can compute, and every number that os_cpu() returns, is below
- *      os.nr_cpus. If the system has, or may have, CPU numbers beyond, no section runs: rows are
- *      then CPU numbers modulo os.nr_cpus.
- *  M3. node_of_row is the node of the CPUs that compute the row. If several nodes have CPUs, a row
- *      is a CPU.
+ *  MACHINE-M1. `os` is written by os_init(), before any other thread can see a cache; later, only
+ *      `watched` and `memory` change.
+ *  MACHINE-M2. Every row that a section can compute, and every number that os_cpu() returns, is
+ *      below os.nr_cpus. If the system has, or may have, CPU numbers beyond, no section runs: rows
+ *      are then CPU numbers modulo os.nr_cpus.
+ *  MACHINE-M3. node_of_row is the node of the CPUs that compute the row. If several nodes have
+ *      CPUs, a row is a CPU.
  *
  * Callers: every layer.
  */
@@ -68,7 +68,7 @@ struct os_machine {
 	uint32_t watched;      /* read it by os_watched() */
 	uint32_t bulk_called;  /* bulk allocations are no section: trylock, counting, strict_numa */
 	uint32_t nr_cpus;      /* CPU numbers are below this */
-	uint32_t cpu_beyond;   /* the highest one, if it is not: see M2 */
+	uint32_t cpu_beyond;   /* the highest one, if it is not: see MACHINE-M2 */
 	uint32_t nr_rows;      /* of nr_cpus CPUs, and after these nr_stand_ins of each node */
 	uint32_t nr_stand_ins; /* as many as fit into OS_MAX_ROWS */
 	uint32_t nr_nodes;

@@ -15,12 +15,13 @@
  * do lines that a non-blocking descriptor does not take.
  *
  * Invariants
- *  T1. No ranked lock is held while a line is written, unless standard error takes it at once.
- *      Debug builds and the simulator check this.
- *  T2. A kept line belongs to the thread that stored it, which writes it before its call of the
- *      library returns. If that call must not block and standard error has no room, a later call of
- *      any thread writes the line.
- *  T3. At most OS_KEPT lines are stored at once. Of further lines, only the number is reported.
+ *  REPORT-T1. No ranked lock is held while a line is written, unless standard error takes it at
+ *      once. Debug builds and the simulator check this.
+ *  REPORT-T2. A kept line belongs to the thread that stored it, which writes it before its call of
+ *      the library returns. If that call must not block and standard error has no room, a later
+ *      call of any thread writes the line.
+ *  REPORT-T3. At most OS_KEPT lines are stored at once. Of further lines, only the number is
+ *      reported.
  *
  * Misuse is what the program did wrong. A report of misuse contains the stack at that moment
  * (os/stack.h). Such reports are limited by number, not by time: of each kind (the format) and

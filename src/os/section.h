@@ -30,19 +30,19 @@
  * bootstrap sheaf where a slot has its main. So pop and push by cpu_id need not test for it.
  *
  * Invariants
- *  S1. main and rcu_free are never NULL; a slot without a sheaf holds the bootstrap sheaf (size 0,
- *      capacity 0), which is empty for a pop and full for a push.
- *  S2. A section commits with one store: pop and push store sheaf->size, swap stores slot->main,
- *      replace stores slot->pair, slot->rcu_free or a remote sheaf's cell. Every state between
- *      two sections is valid.
- *  S3. Sections load and store size with one width: 32 bits, or the whole word where events are
- *      counted.
- *  S4. Only a section on the slot's own CPU (on the trylock backend, a thread that holds the slot's
- *      lock) writes main, pair, rcu_free or remote sheaves' cells; or a drain
+ *  SECTION-S1. main and rcu_free are never NULL; a slot without a sheaf holds the bootstrap sheaf
+ *      (size 0, capacity 0), which is empty for a pop and full for a push.
+ *  SECTION-S2. A section commits with one store: pop and push store sheaf->size, swap stores
+ *      slot->main, replace stores slot->pair, slot->rcu_free or a remote sheaf's cell. Every state
+ *      between two sections is valid.
+ *  SECTION-S3. Sections load and store size with one width: 32 bits, or the whole word where events
+ *      are counted.
+ *  SECTION-S4. Only a section on the slot's own CPU (on the trylock backend, a thread that holds
+ *      the slot's lock) writes main, pair, rcu_free or remote sheaves' cells; or a drain
  *      (src/percpu/drain.c), while the cache's stop word for them is set and after a barrier. Pop
  *      and push do not test stop.
- *  S5. No section puts a sheaf into a slot whose home_size is 0, or locks it. So drains and forks
- *      need not look at slots that no thread has opened (src/percpu/rows.h, W2).
+ *  SECTION-S5. No section puts a sheaf into a slot whose home_size is 0, or locks it. So drains and
+ *      forks need not look at slots that no thread has opened (ROWS-W2).
  *
  * Progress: a section that is preempted, signalled or migrated restarts; the caller tries a few
  * times and then continues without the sheaf, so threads make progress under single-stepping and
@@ -209,7 +209,7 @@ unsigned int section_push_bulk(struct section_slots *s, void **objects, unsigned
 bool section_swap_empty(struct section_slots *s);
 /* Swap main and spare if main is full and spare is not. */
 bool section_swap_full(struct section_slots *s);
-/* The next three fail if the slot is closed (S5). */
+/* The next three fail if the slot is closed (SECTION-S5). */
 /*
  * Make `sheaf` (or NULL) the spare of this CPU; *old is the previous one, now owned by the caller.
  */
@@ -235,7 +235,7 @@ bool section_replace_remote(struct section_slots *s, unsigned int kind, struct s
  * the sum is not outside; `add` may be a negative number. Does not test stop.
  */
 bool section_stock(struct section_slots *s, unsigned int cell, uint64_t key, uint64_t add);
-/* Exchange a word. Fails while stop is set, and if the slot is closed (S5). */
+/* Exchange a word. Fails while stop is set, and if the slot is closed (SECTION-S5). */
 bool section_stock_swap(struct section_slots *s, unsigned int cell, uint64_t word, uint64_t *old);
 
 #endif

@@ -125,7 +125,7 @@ static inline struct sheaf *c_spare(struct slot *slot, struct sheaf *m)
 /*
  * May this section change the slot? Read nothing else of it before. If the kernel refuses a drain's
  * second membarrier, the drain puts the sheaves back and clears stop: a section that had read the
- * bootstrap sheaf before would then commit. The slot's state is read before stop: rows.h, W2.
+ * bootstrap sheaf before would then commit. The slot's state is read before stop: ROWS-W2.
  */
 static inline bool c_may_change(struct slot *slot, const uint32_t *stop)
 {
@@ -135,7 +135,7 @@ static inline bool c_may_change(struct slot *slot, const uint32_t *stop)
 	return open && !os_load_acquire(stop);
 }
 
-/* A slow path may open the slot at the same time: see rows.h, W1. */
+/* A slow path may open the slot at the same time: see ROWS-W1. */
 static inline bool c_is_home(struct slot *slot, const void *object)
 {
 	return (uintptr_t)object - os_load_relaxed(&slot->home) < os_load_relaxed(&slot->home_size);

@@ -12,11 +12,11 @@
  * at its first report.
  *
  * Invariants
- *  W1. A write never ends the program: SIGPIPE, which a pipe without a reader raises, and SIGXFSZ,
- *      which a file beyond its limit raises, are blocked and consumed. This holds for all text that
- *      the library writes, to any descriptor.
- *  W2. The caller keeps text that a non-blocking descriptor does not accept now (report.h). Text
- *      that cannot be written at all is lost.
+ *  SINK-W1. A write never ends the program: SIGPIPE, which a pipe without a reader raises, and
+ *      SIGXFSZ, which a file beyond its limit raises, are blocked and consumed. This holds for all
+ *      text that the library writes, to any descriptor.
+ *  SINK-W2. The caller keeps text that a non-blocking descriptor does not accept now (report.h).
+ *      Text that cannot be written at all is lost.
  *
  * Locks: none. Callers: os/ for reports; src/cache/ for the first use; src/stats/ to write.
  */

@@ -6,12 +6,12 @@
  * (os/linux/unwind.h).
  *
  * Invariants
- *  B1. A walk takes no lock, allocates nothing, waits for nothing, and reads nothing that may not
- *      be there, so it may be made with any lock held, in signal handlers, and on any stack. That
- *      needs glibc 2.35, whose loader finds tables without a lock. With an older one, reports have
- *      no stacks.
- *  B2. Functions of the library are left out where its code is one range: in the shared and in the
- *      installed static library (packaging/make-static), and in the single file
+ *  STACK-B1. A walk takes no lock, allocates nothing, waits for nothing, and reads nothing that may
+ *      not be there, so it may be made with any lock held, in signal handlers, and on any stack.
+ *      That needs glibc 2.35, whose loader finds tables without a lock. With an older one, reports
+ *      have no stacks.
+ *  STACK-B2. Functions of the library are left out where its code is one range: in the shared and
+ *      in the installed static library (packaging/make-static), and in the single file
  *      (packaging/make-single-file). Inline functions of the headers have no frame in any build.
  *
  * Locks: none. Callers: os/misuse.c, src/debug/; os_init() for os_stack_prepare().

@@ -19,9 +19,9 @@
  * The thread sanitizer watches order, not memory: os/tsan.h.
  *
  * Invariants
- *  W1. Bytes that the library reads or writes are open at that time: memcpy() and similar calls of
- *      a program with a sanitizer check their bytes, and valgrind checks each access.
- *  W2. Addresses are opened before they are returned to the system.
+ *  TOOLS-W1. Bytes that the library reads or writes are open at that time: memcpy() and similar
+ *      calls of a program with a sanitizer check their bytes, and valgrind checks each access.
+ *  TOOLS-W2. Addresses are opened before they are returned to the system.
  *
  * Callers: every layer but os/.
  */

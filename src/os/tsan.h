@@ -17,13 +17,13 @@
  * between an access by the first and an access by the second may stay hidden.
  *
  * Invariants
- *  Z1. Anything that the program can reach is taken after it leaves the library's structures, and
- *      before the library returns a pointer to it or passes one to a callback.
- *  Z2. It is given after the program's last access and before it enters those structures.
- *  Z3. A new slab takes its pages and gives each of its objects; a slab that is freed takes each of
- *      its objects and gives its pages.
- *  Z4. The sanitizer also sees memcpy() and similar calls on the library's own structures. They
- *      take what they read and give what they wrote, unless the program or a reported lock
+ *  TSAN-Z1. Anything that the program can reach is taken after it leaves the library's structures,
+ *      and before the library returns a pointer to it or passes one to a callback.
+ *  TSAN-Z2. It is given after the program's last access and before it enters those structures.
+ *  TSAN-Z3. A new slab takes its pages and gives each of its objects; a slab that is freed takes
+ *      each of its objects and gives its pages.
+ *  TSAN-Z4. The sanitizer also sees memcpy() and similar calls on the library's own structures.
+ *      They take what they read and give what they wrote, unless the program or a reported lock
  *      (os/linux/lock.c) orders them.
  *
  * Callers: every layer.

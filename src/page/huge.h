@@ -9,10 +9,10 @@
  * the advice for a chunk does not change, and its free pages stay.
  *
  * Invariants
- *  D1. huge_splits.now is the number of pairs of neighbouring chunks with different advice. The
- *      system has this many mappings in addition to one for each range. In a forked child there may
- *      be twice as many, because the system does not merge inherited mappings.
- *  D2. Only a new chunk brings huge_splits.now beyond the limit.
+ *  HUGE-D1. huge_splits.now is the number of pairs of neighbouring chunks with different advice.
+ *      The system has this many mappings in addition to one for each range. In a forked child there
+ *      may be twice as many, because the system does not merge inherited mappings.
+ *  HUGE-D2. Only a new chunk brings huge_splits.now beyond the limit.
  *
  * Locks: the range's, held by the caller. Callers: src/page/discard.c; range_grown() and
  * range_taken() are declared in range.h for page.c.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How many free pages of a node may stay (P4 of page.h), in pages that were used since the system
+ * How many free pages of a node may stay (PAGE-P4), in pages that were used since the system
  * gave them ("dirty"). Above the soft limit, none.
  *
  * Locks: the range's, held by the caller, except keep_most(). Callers: src/page/.

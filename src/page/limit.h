@@ -16,10 +16,10 @@
  * pages, as a system without memory would.
  *
  * Invariants
- *  H1. held = used + dirty pages of every range + mappings, in use or waiting (map_kept.h),
+ *  LIMIT-H1. held = used + dirty pages of every range + mappings, in use or waiting (map_kept.h),
  *      whenever no range's lock is held.
- *  H2. With a hard limit, no run is taken that lifts `held` above it; a run of pages that are held
- *      already is found, if there is one; if not, freed mappings that wait go. `held` may be
+ *  LIMIT-H2. With a hard limit, no run is taken that lifts `held` above it; a run of pages that are
+ *      held already is found, if there is one; if not, freed mappings that wait go. `held` may be
  *      above it all the same: the limit was set below it, or the system may make a huge page of a
  *      chunk that became free (huge.h).
  *

@@ -13,14 +13,14 @@
  * faults; a free costs one store. Freed blocks wait in map_kept.h.
  *
  * Invariants
- *  G1. A block's first entry is set exactly as long as the block is there. Only the thread that
+ *  MAP-G1. A block's first entry is set exactly as long as the block is there. Only the thread that
  *      sets MAP_WAITS in it frees the block, at once or later; only one that exchanges an entry
  *      without that bit for 0 moves the block.
- *  G2. A distance only says where to look, and stays when its block is freed. The size in the first
- *      entry decides whether there is a block, and whether it contains the address.
- *  G3. A thread writes entries only while their addresses are mapped for its block. So no other
+ *  MAP-G2. A distance only says where to look, and stays when its block is freed. The size in the
+ *      first entry decides whether there is a block, and whether it contains the address.
+ *  MAP-G3. A thread writes entries only while their addresses are mapped for its block. So no other
  *      thread writes them.
- *  G4. Leaves are allocated when a block needs them, and stay.
+ *  MAP-G4. Leaves are allocated when a block needs them, and stay.
  *
  * Locks: none. map_find() is async-signal-safe. If the process forks while another thread is about
  * to map or unmap a block, the child has a mapping that no thread owns; map_bytes() counts it.

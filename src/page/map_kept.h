@@ -11,9 +11,9 @@
  * decay_most would wait.
  *
  * Invariants
- *  J1. A block in a cell is not in the table of map.h, but its memory is usable and held (limit.h).
- *      Only the thread that exchanges its cell for 0 may use or unmap it.
- *  J2. Nothing stays while a tool watches memory, or with an option against uses of freed
+ *  MAP_KEPT-J1. A block in a cell is not in the table of map.h, but its memory is usable and held
+ *      (limit.h). Only the thread that exchanges its cell for 0 may use or unmap it.
+ *  MAP_KEPT-J2. Nothing stays while a tool watches memory, or with an option against uses of freed
  *      memory (init_on_free, slab_check_double).
  *
  * Locks: none. Callers: src/page/.

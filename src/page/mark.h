@@ -12,11 +12,11 @@
  * last object, or one in a page run.
  *
  * Invariants
- *  K1. Objects of marked caches are at least MARK_BYTES apart, so no two share a mark.
- *  K2. A slab's marks are written when it is made. The marks of other pages are left over from an
- *      earlier slab: read a mark only of a page that belongs to a slab.
- *  K3. Marks are read and written by plain loads and stores. If two threads free an object at the
- *      same moment, both may find it used. The owner of an object may rely on its mark.
+ *  MARK-K1. Objects of marked caches are at least MARK_BYTES apart, so no two share a mark.
+ *  MARK-K2. A slab's marks are written when it is made. The marks of other pages are left over from
+ *      an earlier slab: read a mark only of a page that belongs to a slab.
+ *  MARK-K3. Marks are read and written by plain loads and stores. If two threads free an object at
+ *      the same moment, both may find it used. The owner of an object may rely on its mark.
  *
  * Locks: none. Callers: src/slab/pages.c for new slabs; src/cache/hardened.c.
  */

@@ -166,8 +166,8 @@ void range_relist(struct range *range, struct chunk *chunk)
 }
 
 /*
- * Make descriptors up to this distance from pages.base readable (P3). If not all can be, there is
- * one node.
+ * Make descriptors up to this distance from pages.base readable (PAGE-P3). If not all can be, there
+ * is one node.
  */
 static bool make_readable(size_t end)
 {
@@ -230,7 +230,7 @@ static int take_from_chunk(struct range *range, struct chunk *chunk, unsigned in
 	dirty -= chunk->nr_dirty;
 	clean = (1u << order) - dirty;
 	if (clean && !page_hold(clean)) {
-		/* The limit was set a moment ago: H2 holds from the next run on. */
+		/* The limit was set a moment ago: LIMIT-H2 holds from the next run on. */
 		if (!limited) {
 			page_hold_anyway(clean);
 		} else {
@@ -352,7 +352,7 @@ struct slab *page_alloc(unsigned int node, unsigned int order)
 
 void page_own(struct slab *slab, unsigned int order, struct slab_cache *cache)
 {
-	/* P5 */
+	/* PAGE-P5 */
 	bool named = order == PAGE_MAX_ORDER && os_load_relaxed(&slab[1].cache) == cache;
 
 	for (unsigned int i = 1; i < 1u << order && !named; i++) {

@@ -14,14 +14,14 @@
  *
  * The descriptor of a run's first page belongs to the run's owner. The descriptors of its other
  * pages have SLAB_TAIL and the distance to the first page. All of them name the cache that owns the
- * run; in the descriptor of a free page, the cache is NULL (but see P5).
+ * run; in the descriptor of a free page, the cache is NULL (but see PAGE-P5).
  *
  * Invariants
- *  P1. A page is free (its bit is set) or part of exactly one run.
- *  P2. A run of 2^k pages is aligned to 2^k pages, k <= PAGE_MAX_ORDER.
- *  P3. The descriptor of every address below pages.readable can be read at any time: page_owner()
- *      tests nothing else. Those above a range's top read zero.
- *  P4. The amount of free pages that were used and not yet returned ("dirty") is limited. Free
+ *  PAGE-P1. A page is free (its bit is set) or part of exactly one run.
+ *  PAGE-P2. A run of 2^k pages is aligned to 2^k pages, k <= PAGE_MAX_ORDER.
+ *  PAGE-P3. The descriptor of every address below pages.readable can be read at any time:
+ *      page_owner() tests nothing else. Those above a range's top read zero.
+ *  PAGE-P4. The amount of free pages that were used and not yet returned ("dirty") is limited. Free
  *      chunks go back above PAGE_KEEP_CHUNKS of them, parts of chunks above PAGE_KEEP_PARTS or a
  *      quarter of the memory in use. In addition to both, memory that was in use lately stays: all
  *      of it for a moment, and then on a curve of time (decay.h), up to the option decay_most. Each
@@ -32,7 +32,7 @@
  *      (huge.h). Locked memory goes only above the soft limit, in page_trim() and in
  *      page_free_to_system(). Pages go back when pages are freed, and when a layer above says that
  *      time has passed: page_decay().
- *  P5. When a run of a whole chunk is freed by page_free_named(), the descriptors of its other
+ *  PAGE-P5. When a run of a whole chunk is freed by page_free_named(), the descriptors of its other
  *      pages stay as they are, for the next run of the same owner there. They lead to a first
  *      descriptor whose cache is NULL. They are cleared before a smaller run is taken from the
  *      chunk, and before its pages go back. A run of the whole chunk that nobody owns (pool.c)
@@ -122,7 +122,7 @@ void page_free(struct slab *slab, unsigned int order);
 /* The same, and return the pages to the system, and with the last ones of a chunk all of it. */
 void page_free_to_system(struct slab *slab, unsigned int order);
 /* page_free() of an owner that asks page_slab() about every address: page_owner() may go on to name
- * it for all pages but the first (P5). */
+ * it for all pages but the first (PAGE-P5). */
 void page_free_named(struct slab *slab, unsigned int order);
 /* The same of a run as page_alloc() gave it, untouched: it is no dirtier than before. */
 void page_give_back(struct slab *slab, unsigned int order);

@@ -4,8 +4,8 @@
  * (os/process_words.h). Does nothing unless events are counted.
  *
  * Invariants
- *  W1. used_bytes, free_bytes and committed_bytes are right whenever no range's lock is held.
- *  W2. peak_bytes is the largest sum of used_bytes and mapped_bytes so far.
+ *  SHOW-W1. used_bytes, free_bytes and committed_bytes are right whenever no range's lock is held.
+ *  SHOW-W2. peak_bytes is the largest sum of used_bytes and mapped_bytes so far.
  *
  * Callers: src/page/.
  */

@@ -56,7 +56,7 @@ static struct barn_block *barn_block_of(struct barn *barn, unsigned int i, bool 
 	return block;
 }
 
-/* From now on other CPUs look into this CPU's shard (N1), and its budget counts. */
+/* From now on other CPUs look into this CPU's shard (BARN-N1), and its budget counts. */
 static void use(struct sheaf_cache *cache, struct barn *barn, unsigned int cpu)
 {
 	unsigned int place = os.place_of[cpu].place;
@@ -123,7 +123,8 @@ static struct sheaf *search_blocks(const struct barn_search *s)
 	return sheaf;
 }
 
-/* A mark that is set during a put hides the sheaf from most searches until the next put: see N2. */
+/* A mark that is set during a put hides the sheaf from most searches until the next put: see
+ * BARN-N2. */
 static void forget_found_none(struct barn *barn, enum barn_wanted wanted)
 {
 	if (os_load_relaxed(&barn->found_none[wanted]))

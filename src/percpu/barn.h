@@ -29,10 +29,10 @@
  * divided among the CPUs that may use it, and do not grow.
  *
  * Invariants
- *  N1. A shard with a sheaf, or with a cell in transit, has its bit set in `used`. Bits are never
- *      cleared; nr_used counts them, or will shortly.
- *  N2. `found_none` is a hint, and so are `top` and `steal`. A search for a sheaf that follows it
- *      still looks at one place, a different one each time, so a sheaf that exists is seen, and
+ *  BARN-N1. A shard with a sheaf, or with a cell in transit, has its bit set in `used`. Bits are
+ *      never cleared; nr_used counts them, or will shortly.
+ *  BARN-N2. `found_none` is a hint, and so are `top` and `steal`. A search for a sheaf that follows
+ *      it still looks at one place, a different one each time, so a sheaf that exists is seen, and
  *      then found, eventually. A search for room looks at this CPU's shard only: the next full
  *      sheaf that is taken anywhere clears the mark, and so does a search for one that finds none.
  *

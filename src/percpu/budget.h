@@ -18,17 +18,17 @@
  * barns. Nor does an oversize prefilled sheaf, all of which is the program's.
  *
  * Invariants
- *  J1. All parts together are the sum, over every sheaf of a cache but oversize ones, of its
+ *  BUDGET-J1. All parts together are the sum, over every sheaf of a cache but oversize ones, of its
  *      memory, and over every cell with BARN_COUNTED (barn.h), of its sheaf's capacity times the
  *      stride of the cache's objects. Sheaves that belong to no cache do not count (src/rcu/any.c).
  *      In a forked child, what vanished threads had in hand still counts, because that memory is
  *      lost.
- *  J2. While `used` is above the limit, no sheaf enters a barn, and allocations free the sheaves
- *      that they empty (but for signal handlers: nolock.h).
- *  J3. `used` is what CPUs have added of their parts, but for a moment; a thread that vanishes in
- *      that moment leaves a wrong one to a forked child, which adds up again. No part has more than
- *      `share`, or less than -share, that is not added, but for a moment: together a sixteenth of
- *      the limit at most.
+ *  BUDGET-J2. While `used` is above the limit, no sheaf enters a barn, and allocations free the
+ *      sheaves that they empty (but for signal handlers: nolock.h).
+ *  BUDGET-J3. `used` is what CPUs have added of their parts, but for a moment; a thread that
+ *      vanishes in that moment leaves a wrong one to a forked child, which adds up again. No part
+ *      has more than `share`, or less than -share, that is not added, but for a moment: together a
+ *      sixteenth of the limit at most.
  *
  * Locks: none. Callers: src/percpu/; src/cache/ to set the limit; src/stats/.
  */

@@ -53,7 +53,7 @@ static inline uintptr_t barn_transit(const struct sheaf_cache *cache)
 	return BARN_TRANSIT | (os_load_relaxed(&cache->phase) & 1 ? BARN_PHASE : 0);
 }
 
-/* From now on others look into this CPU's shard (N1). Returns false if there is no memory. */
+/* From now on others look into this CPU's shard (BARN-N1). Returns false if there is no memory. */
 bool barn_use(struct sheaf_cache *cache, unsigned int cpu);
 
 /* Search the shard of a CPU; one part of each of the node's blocks. In barn.c. */

@@ -232,7 +232,7 @@ static bool drain_and_unlock(struct sheaf_cache *cache)
 	bool reached = true;
 
 	probe(drain, cache->slab.name);
-	/* The slabs that this drain itself empties are no news (F4). */
+	/* The slabs that this drain itself empties are no news (PREFILL-F4). */
 	os_fetch_or(&cache->slab.marks, MARK_EMPTY);
 	slab_clear(&cache->slab, MARK_SHEAVES);
 	slab_list_deferred(&cache->slab);

@@ -84,7 +84,7 @@ static bool empty_shard(struct sheaf_cache *cache, struct idle_place *at, unsign
 	unsigned int place = os.place_of[at->row].place;
 	struct slot *slot;
 
-	/* A shard that was never used is not even read (N1). */
+	/* A shard that was never used is not even read (BARN-N1). */
 	if (!barn || barn_next_used(barn, place, place + 1) != place)
 		return true;
 	slot = slot_of_row(cache->at.handle, at->row);
@@ -222,7 +222,7 @@ static unsigned int objects_of_slot(const struct slot *slot)
 					   : 0);
 }
 
-/* Of a cache that does not use the row (W2), not even its slot is read. */
+/* Of a cache that does not use the row (ROWS-W2), not even its slot is read. */
 static bool has_sheaves(const struct sheaf_cache *cache, unsigned int row)
 {
 	char *handle = cache->at.handle;

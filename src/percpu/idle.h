@@ -17,8 +17,9 @@
  * left alone from its next slow path on.
  *
  * Invariants
- *  I1. Nothing here waits for another thread: a slot or a cell that is in use now is left alone.
- *  I2. A sheaf that is taken from a cell is shown by the cell in transit (H3 of sheaf.h).
+ *  IDLE-I1. Nothing here waits for another thread: a slot or a cell that is in use now is left
+ *      alone.
+ *  IDLE-I2. A sheaf that is taken from a cell is shown by the cell in transit (SHEAF-H3).
  *
  * Locks: callers keep drains away (drain.h). Callers: src/cache/.
  */

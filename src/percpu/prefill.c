@@ -41,7 +41,8 @@ static void reject(struct sheaf_cache *cache, struct sheaf *sheaf)
 	sheaf_release(cache, sheaf);
 }
 
-/* Taking the sheaf allocates its objects at once (F2), so a drain need not wait for this thread. */
+/* Taking the sheaf allocates its objects at once (PREFILL-F2), so a drain need not wait for this
+ * thread. */
 struct sheaf *prefill_lend_spare(struct sheaf_cache *cache)
 {
 	struct sheaf *spare = NULL;
@@ -185,7 +186,7 @@ bool prefill_return_spare(struct sheaf_cache *cache, struct sheaf *sheaf)
 		return false;
 	}
 	stat_add(&cache->slab, STAT_free_fastpath, size);
-	/* A drain may have been here meanwhile, which did not wait for this thread (F2). */
+	/* A drain may have been here meanwhile, which did not wait for this thread (PREFILL-F2). */
 	slab_mark(&cache->slab, MARK_SHEAVES);
 	stat_add(&cache->slab, STAT_sheaf_return_fast, 1);
 	return true;

@@ -5,15 +5,16 @@
  *   spare, barn, pool --lend--> the user's hands --return--> spare, barn, slabs and pool
  *
  * Invariants
- *  F1. A lent sheaf is in no slot and no cell, and its objects are allocated, so none of them is in
- *      hand (H3). `lent_by` is its cache's handle, or the byte behind, which the inlined pop
- *      does not know, until the sheaf is returned, and then NULL.
- *  F2. The section that takes a sheaf out of a slot lends it, as a pop does with objects.
- *  F3. A sheaf whose capacity is not the cache's (an oversize one, or one of an old capacity) is
- *      emptied and freed when it is returned, never parked (H4). SHEAF_OVERSIZE in the capacity of
- *      an oversize one differs from every capacity that the cache may get meanwhile.
- *  F4. Its objects count as alloc_fastpath when they move into it from a sheaf or a slab, and as
- *      free_fastpath when they are returned.
+ *  PREFILL-F1. A lent sheaf is in no slot and no cell, and its objects are allocated, so none of
+ *      them is in hand (SHEAF-H3). `lent_by` is its cache's handle, or the byte behind, which the
+ *      inlined pop does not know, until the sheaf is returned, and then NULL.
+ *  PREFILL-F2. The section that takes a sheaf out of a slot lends it, as a pop does with objects.
+ *  PREFILL-F3. A sheaf whose capacity is not the cache's (an oversize one, or one of an old
+ *      capacity) is emptied and freed when it is returned, never parked (SHEAF-H4). SHEAF_OVERSIZE
+ *      in the capacity of an oversize one differs from every capacity that the cache may get
+ *      meanwhile.
+ *  PREFILL-F4. Its objects count as alloc_fastpath when they move into it from a sheaf or a slab,
+ *      and as free_fastpath when they are returned.
  *
  * Locks: only the slab layer's. Callers: src/cache/prefill.c.
  */

@@ -16,10 +16,11 @@
  * The in-hand count of its sort shows a sheaf that was taken out.
  *
  * Invariants
- *  M1. A sheaf in such a cell has objects, all of the kind that its filled_by says.
- *  M2. Its word counts no events: each free counts itself. sheaf_remote_taken() says so to whoever
- *      harvests it.
- *  M3. These cells change only while neither stop word is set, or by a drain of the sheaf's sort.
+ *  REMOTE-M1. A sheaf in such a cell has objects, all of the kind that its filled_by says.
+ *  REMOTE-M2. Its word counts no events: each free counts itself. sheaf_remote_taken() says so to
+ *      whoever harvests it.
+ *  REMOTE-M3. These cells change only while neither stop word is set, or by a drain of the sheaf's
+ *      sort.
  *
  * Callers: src/cache/; src/rcu/; src/percpu/taken.c, each.c, drain.c.
  */

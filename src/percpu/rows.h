@@ -12,16 +12,17 @@
  *   nobody's slot | bits of rows: 23 words | main ...     1 << rows_shift() rows a bit
  *
  * Invariants
- *  W1. A closed slot has home_size 0, and a home that is far from every address: whichever of the
- *      two a section sees first while the slot is opened, no object is at home before both are set.
- *  W2. A slot that is open, or that counts sheaves in hand, has its bit set. Bits are never
+ *  ROWS-W1. A closed slot has home_size 0, and a home that is far from every address: whichever of
+ *      the two a section sees first while the slot is opened, no object is at home before both are
+ *      set.
+ *  ROWS-W2. A slot that is open, or that counts sheaves in hand, has its bit set. Bits are never
  *      cleared: a handle's next cache inherits them with its open slots. Since sections put sheaves
- *      into open slots only, and lock no others (os/section.h, S5), all other slots hold the
- *      bootstrap sheaf and no counts, are not locked, and are not even read.
+ *      into open slots only, and lock no others (SECTION-S5), all other slots hold the bootstrap
+ *      sheaf and no counts, are not locked, and are not even read.
  *
- * W2 depends on the order. A thread that opens a slot sets the bit first. One that puts a sheaf in,
- * or counts one in hand, sees the slot open, or sets the bit, before it reads stop; a drain sets
- * stop before it reads bits.
+ * ROWS-W2 depends on the order. A thread that opens a slot sets the bit first. One that puts a
+ * sheaf in, or counts one in hand, sees the slot open, or sets the bit, before it reads stop; a
+ * drain sets stop before it reads bits.
  *
  * Locks: none; callers hold OS_RANK_CACHES, except for rows_open_here(). Callers: src/percpu/,
  * src/cache/; src/stats/ to read.
@@ -64,7 +65,7 @@ static inline bool rows_is_open(const struct slot *slot)
  * while it is locked. Returns false if that is impossible, or if all of them are locked. */
 bool rows_open_here(char *handle);
 
-/* Set the bit of a row (W2). */
+/* Set the bit of a row (ROWS-W2). */
 void rows_use(char *handle, unsigned int row);
 
 /* The first row in use from this one on; os.nr_rows if there is none. */

@@ -16,20 +16,21 @@
  * a shard from below, so that the CPU that frees exchanges the two in one cell.
  *
  * Invariants
- *  H1. A sheaf is in one slot (as main, spare, or for another node), in one cell, or in one
+ *  SHEAF-H1. A sheaf is in one slot (as main, spare, or for another node), in one cell, or in one
  *      thread's hands.
- *  H2. Objects in sheaves belong to this cache and are free; their slabs count them as in use.
- *  H3. A thread that has a sheaf with free objects in hand shows it, so that a drain can wait for
- *      it: by a cell in transit, or by the in-hand count if there is no cell. Both carry the phase.
- *      A refill is still an allocation: the caller owns its objects until they are installed. While
- *      it has a sheaf in hand, a thread never waits for a drain, takes the drain lock or runs a
- *      user's callback.
- *  H4. A sheaf's capacity never changes. A sheaf whose capacity is no longer the cache's is used
- *      up, and freed when a slow path finds it empty; or its objects move to a sheaf with the right
- *      capacity (percpu.c). A larger one of retired objects (flow.c) is used up, and then filled
- *      with retired objects again.
- *  H5. Full sheaves enter a node's blocks up to barn_full, and a shard up to shard_full. Empty ones
- *      are bounded by the cells.
+ *  SHEAF-H2. Objects in sheaves belong to this cache and are free; their slabs count them as in
+ *      use.
+ *  SHEAF-H3. A thread that has a sheaf with free objects in hand shows it, so that a drain can wait
+ *      for it: by a cell in transit, or by the in-hand count if there is no cell. Both carry the
+ *      phase. A refill is still an allocation: the caller owns its objects until they are
+ *      installed. While it has a sheaf in hand, a thread never waits for a drain, takes the drain
+ *      lock or runs a user's callback.
+ *  SHEAF-H4. A sheaf's capacity never changes. A sheaf whose capacity is no longer the cache's is
+ *      used up, and freed when a slow path finds it empty; or its objects move to a sheaf with the
+ *      right capacity (percpu.c). A larger one of retired objects (flow.c) is used up, and then
+ *      filled with retired objects again.
+ *  SHEAF-H5. Full sheaves enter a node's blocks up to barn_full, and a shard up to shard_full.
+ *      Empty ones are bounded by the cells.
  *
  * Locks: OS_RANK_DRAIN (one drain at a time). Slow paths take only the slab layer's locks.
  * Callers: src/cache/.
@@ -154,8 +155,8 @@ static inline void sheaf_arm(const struct sheaf_cache *cache, struct sheaf *shea
 	os_store_relaxed(&sheaf->word, (sheaf->word & (SHEAF_STEP - 1)) | left << SHEAF_DUE_SHIFT);
 }
 
-/* Whole sheaves in hand. A thread that has one with free objects shows it (H3): by a barn cell in
- * transit, or by the in-hand count. Callers: src/percpu/, src/rcu/. */
+/* Whole sheaves in hand. A thread that has one with free objects shows it (SHEAF-H3): by a barn
+ * cell in transit, or by the in-hand count. Callers: src/percpu/, src/rcu/. */
 
 struct barn_cell;
 

@@ -24,8 +24,8 @@ static void push_taken(struct sheaf **list, struct sheaf *sheaf, unsigned int ro
 
 /*
  * Make these the slot's two sheaves. Others may look at a slot at any time (view_slot). Each of
- * these stores is one that a section could make (S2), so they never see a pointer that is not a
- * sheaf.
+ * these stores is one that a section could make (SECTION-S2), so they never see a pointer that is
+ * not a sheaf.
  */
 static void exchange(struct slot *slot, struct sheaf *m, struct sheaf *spare)
 {

@@ -92,8 +92,8 @@ static struct sheaf *with_room(struct shard *shard)
 /*
  * With the shard's lock held. The first object of a sheaf activates the user and needs a batch in
  * flight. As long as the sheaf is there the user waits, so it stays active and callbacks continue
- * (G3, G6); when the sheaf is queued, its number needs another batch. Returns true if one is to be
- * started.
+ * (GRACE-G3, GRACE-G6); when the sheaf is queued, its number needs another batch. Returns true if
+ * one is to be started.
  */
 static bool store_pointer(struct rcu_any *any, struct shard *shard, void *object, uint32_t units)
 {

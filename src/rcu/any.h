@@ -8,8 +8,8 @@
  * (grace/list.h), tagged with the head's offset; objects without a head are leaked.
  *
  * Invariants
- *  K1. A shard's standby sheaf is allocated when the previous one comes into use, so that the shard
- *      needs no memory until one sheaf is full.
+ *  ANY-K1. A shard's standby sheaf is allocated when the previous one comes into use, so that the
+ *      shard needs no memory until one sheaf is full.
  *
  * Locks: OS_RANK_SHARD, one for each shard. Callers: src/cache/.
  */

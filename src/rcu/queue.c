@@ -47,7 +47,8 @@ static void push_sheaf(struct rcu_queue *queue, struct sheaf *sheaf)
 }
 
 /*
- * With the lock held: move sheaves that have passed to the top, but not all of them at once (Q4).
+ * With the lock held: move sheaves that have passed to the top, but not all of them at once
+ * (QUEUE-Q4).
  */
 static void move_passed(struct rcu_queue *queue, uint64_t done)
 {

@@ -7,13 +7,13 @@
  * the first list to the second.
  *
  * Invariants
- *  Q1. A sheaf in a queue has at least one object.
- *  Q2. `first_number` is the number of the first waiting sheaf, or GRACE_NEVER if none waits.
- *  Q3. `least` is the smallest n_passed since it was last set to n_passed, and `taken` the number
- *      of objects that allocations took since then.
- *  Q4. A thread holds a queue's lock while it moves a few sheaves at most, however long the lists
- *      are, because a thread that retires an object may need the lock and must not wait. So objects
- *      are counted as they are added and removed.
+ *  QUEUE-Q1. A sheaf in a queue has at least one object.
+ *  QUEUE-Q2. `first_number` is the number of the first waiting sheaf, or GRACE_NEVER if none waits.
+ *  QUEUE-Q3. `least` is the smallest n_passed since it was last set to n_passed, and `taken` the
+ *      number of objects that allocations took since then.
+ *  QUEUE-Q4. A thread holds a queue's lock while it moves a few sheaves at most, however long the
+ *      lists are, because a thread that retires an object may need the lock and must not wait. So
+ *      objects are counted as they are added and removed.
  *
  * Locks: OS_RANK_QUEUE, one for each queue. Callers: src/rcu/.
  */

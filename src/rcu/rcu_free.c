@@ -45,7 +45,7 @@ static bool queue_counted(struct sheaf_rcu *rcu, struct sheaf *sheaf, unsigned i
 	return over;
 }
 
-/* Q1: if no object in it belongs to this cache, the sheaf need not wait. */
+/* QUEUE-Q1: if no object in it belongs to this cache, the sheaf need not wait. */
 bool rcu_queue_sheaf(struct sheaf_source *source, struct sheaf *sheaf, unsigned int row)
 {
 	struct sheaf_rcu *rcu = rcu_of_source(source);

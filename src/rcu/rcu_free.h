@@ -16,12 +16,12 @@
  * would not take soon.
  *
  * Invariants
- *  U1. An object in an rcu_free sheaf, or in a sheaf whose number has not passed, counts as in use:
- *      no thread writes to it, drains it or frees it.
- *  U2. A thread that takes such a sheaf out of its slot, or puts one in, is counted in rcu_in_hand,
- *      by phase, until it has queued what it took. It calls no function of the provider meanwhile.
- *      It activates the user (grace/grace.h, G6) after it is counted, before it puts one in or
- *      queues one.
+ *  RCU_FREE-U1. An object in an rcu_free sheaf, or in a sheaf whose number has not passed, counts
+ *      as in use: no thread writes to it, drains it or frees it.
+ *  RCU_FREE-U2. A thread that takes such a sheaf out of its slot, or puts one in, is counted in
+ *      rcu_in_hand, by phase, until it has queued what it took. It calls no function of the
+ *      provider meanwhile. It activates the user (GRACE-G6) after it is counted, before it puts one
+ *      in or queues one.
  *
  * Callers: src/rcu/, src/cache/, src/stats/; src/percpu/ through struct sheaf_source.
  */

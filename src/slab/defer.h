@@ -8,15 +8,16 @@
  * wait lists the slab.
  *
  * Invariants
- *  E1. Any thread may push a slab that it holds, by compare-exchange. A thread that takes from a
- *      stack takes all of it, by exchange. So there is no ABA problem.
- *  E2. A slab on a stack is held and not full. Its objects may be freed meanwhile, but not taken.
- *  E3. While there is a slab on a stack, the cache's flag (MARK_DEFERRED) is set, or is about to
- *      be. So a slow path reads one word, in a line that is rarely written, whatever the number of
- *      nodes.
+ *  DEFER-E1. Any thread may push a slab that it holds, by compare-exchange. A thread that takes
+ *      from a stack takes all of it, by exchange. So there is no ABA problem.
+ *  DEFER-E2. A slab on a stack is held and not full. Its objects may be freed meanwhile, but not
+ *      taken.
+ *  DEFER-E3. While there is a slab on a stack, the cache's flag (MARK_DEFERRED) is set, or is about
+ *      to be. So a slow path reads one word, in a line that is rarely written, whatever the number
+ *      of nodes.
  *
- * E3 depends on the order: a thread sets the flag after it pushes, and clears it before it takes.
- * The other order in either,
+ * DEFER-E3 depends on the order: a thread sets the flag after it pushes, and clears it before it
+ * takes. The other order in either,
  *
  *   set flag                        |       find nothing
  *         clear flag, find nothing  | push, set flag
@@ -40,7 +41,7 @@
 void slab_defer(struct slab_cache *cache, struct slab *slab);
 /* List all of them. */
 void slab_list_deferred(struct slab_cache *cache);
-/* In a forked child, by its only thread: set the flag for slabs on the stacks (E3). */
+/* In a forked child, by its only thread: set the flag for slabs on the stacks (DEFER-E3). */
 void slab_defer_after_fork(struct slab_cache *cache);
 
 static inline bool slab_has_deferred(const struct slab_cache *cache)

@@ -111,8 +111,8 @@ static void set_bits(struct slab_cache *cache, struct group *group, const char *
 #define MAY_NOT_EMPTY UINT64_MAX
 
 /*
- * Subtract n, and become the holder of a slab that was full (B4). A listed slab that becomes empty
- * gets this flag, or (MAY_NOT_EMPTY) nothing is done, and the result is false (B6).
+ * Subtract n, and become the holder of a slab that was full (SLAB-B4). A listed slab that becomes
+ * empty gets this flag, or (MAY_NOT_EMPTY) nothing is done, and the result is false (SLAB-B6).
  */
 static inline bool subtract(struct slab_cache *cache, struct slab *slab, unsigned int n,
 			    uint64_t flag, uint64_t *changed, bool *holder)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Sets bits that are missing in a cache's word of marks, and counts them; see marks.h, F4.
+ * Sets bits that are missing in a cache's word of marks, and counts them; see MARKS-F4.
  *
  * Rare, and out of line: a bit is missing once after a drain. Locks: none; a caller may hold any.
  * Callers: as of marks.h.

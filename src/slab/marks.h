@@ -13,18 +13,19 @@
  *   MARK_RETIRED   a sheaf was queued to wait for a grace period
  *
  * Invariants
- *  F1. Only a drain clears bits, before it looks into those places; it keeps other drains away
- *      (OS_RANK_DRAIN) until what it found is free. So a bit that is missing means: nothing is
- *      there, or a drain has it. Slow paths, too, clear MARK_DEFERRED, and list the slabs; they
- *      set MARK_SHEAVES before that, and a drain waits for them.
- *  F2. A thread sets MARK_SHEAVES while it shows a sheaf in hand, and before it puts it into a slot
- *      or a barn. A drain that cleared the bit before that waits for the thread, which cannot put
- *      the sheaf into a slot meanwhile. The spare of a prefilled sheaf's return is marked again
- *      afterwards, because that thread is not waited for (percpu/prefill.c).
- *  F3. The other bits are set after the place has something; MARK_EMPTY under the node's lock.
- *  F4. `slab_marked` counts each bit that is set, before and after: if both counts are equal, and
- *      as they were, no bit was set in between. One count is not enough: beside a thread that has
- *      set a bit and not yet counted it, others find the bit set, free, and end.
+ *  MARKS-F1. Only a drain clears bits, before it looks into those places; it keeps other drains
+ *      away (OS_RANK_DRAIN) until what it found is free. So a bit that is missing means: nothing is
+ *      there, or a drain has it. Slow paths, too, clear MARK_DEFERRED, and list the slabs; they set
+ *      MARK_SHEAVES before that, and a drain waits for them.
+ *  MARKS-F2. A thread sets MARK_SHEAVES while it shows a sheaf in hand, and before it puts it into
+ *      a slot or a barn. A drain that cleared the bit before that waits for the thread, which
+ *      cannot put the sheaf into a slot meanwhile. The spare of a prefilled sheaf's return is
+ *      marked again afterwards, because that thread is not waited for (percpu/prefill.c).
+ *  MARKS-F3. The other bits are set after the place has something; MARK_EMPTY under the node's
+ *      lock.
+ *  MARKS-F4. `slab_marked` counts each bit that is set, before and after: if both counts are equal,
+ *      and as they were, no bit was set in between. One count is not enough: beside a thread that
+ *      has set a bit and not yet counted it, others find the bit set, free, and end.
  *
  * Callers: src/slab/, src/percpu/, src/rcu/, src/cache/.
  */

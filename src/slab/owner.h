@@ -13,9 +13,10 @@
  * words, behind a link (late.c).
  *
  * Invariants
- *  O1. The word is valid if OWNED is set in the state of the page's descriptor, which stays set
- *      until the slab's pages go back. A slab goes back without owners: all its objects are free.
- *  O2. A number changes only when its object is handed to the program or comes back: by the
+ *  OWNER-O1. The word is valid if OWNED is set in the state of the page's descriptor, which stays
+ *      set until the slab's pages go back. A slab goes back without owners: all its objects are
+ *      free.
+ *  OWNER-O2. A number changes only when its object is handed to the program or comes back: by the
  *      owner of the object. A charged object has a positive number. 0: the charge came back.
  *      OWNER_NOBODY: the object was not charged when it was handed out, or there was no array.
  *

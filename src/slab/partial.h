@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A node's list of partial slabs, which ends with the empty ones (slab.h, B9):
+ * A node's list of partial slabs, which ends with the empty ones (SLAB-B9):
  *
  *   first --> partial <--> ... <--> partial <--> UNUSED <--> ... <--> UNUSED <-- last
  *                                                ^-- unused
@@ -72,8 +72,8 @@ struct slab *partial_detach(struct slab_cache *cache, struct slab_node *node, un
 
 /*
  * Add the taken objects to a held slab's state, and let the slab go if it is full now: then it
- * belongs to the first thread that frees into it (B4). False: it has free objects, and is still
- * held.
+ * belongs to the first thread that frees into it (SLAB-B4). False: it has free objects, and is
+ * still held.
  */
 bool partial_let_go(struct slab_cache *cache, struct slab *slab, uint64_t taken);
 

@@ -18,37 +18,37 @@
  * A slab is listed, or held, or neither: then it is full.
  *
  * Invariants
- *  B1. Any thread may set the bit of an object that it owns. Only the holder clears bits: the
+ *  SLAB-B1. Any thread may set the bit of an object that it owns. Only the holder clears bits: the
  *      thread that set HELD, or the owner of the node's lock while LISTED. Bits beyond the last
  *      object are never set.
- *  B2. A thread that gives objects sets their bits, and then subtracts. A thread that takes objects
- *      clears their bits, and then adds, before it releases the slab. So `in use` may be too high
- *      by the objects given and not yet subtracted. It is too low only between the holder's two
- *      steps, and then no other thread decides anything by it.
- *  B3. `in use` alone decides whether a slab is full (it is the number of objects, or more) or
+ *  SLAB-B2. A thread that gives objects sets their bits, and then subtracts. A thread that takes
+ *      objects clears their bits, and then adds, before it releases the slab. So `in use` may be
+ *      too high by the objects given and not yet subtracted. It is too low only between the
+ *      holder's two steps, and then no other thread decides anything by it.
+ *  SLAB-B3. `in use` alone decides whether a slab is full (it is the number of objects, or more) or
  *      empty (it is zero). At zero no thread is between the two steps of a give, and all bits are
  *      set.
- *  B4. A slab that is neither LISTED nor HELD is full. The thread whose subtraction ends that
+ *  SLAB-B4. A slab that is neither LISTED nor HELD is full. The thread whose subtraction ends that
  *      becomes the slab's holder by the same exchange, and lists it.
- *  B5. LISTED changes only under the lock of the slab's node. HELD is given up by an exchange of
- *      the state that was seen.
- *  B6. The last object of a listed slab is given under the node's lock, unless the thread that
+ *  SLAB-B5. LISTED changes only under the lock of the slab's node. HELD is given up by an exchange
+ *      of the state that was seen.
+ *  SLAB-B6. The last object of a listed slab is given under the node's lock, unless the thread that
  *      gives it does not access the slab afterwards (nolock). Only the thread that holds a slab
  *      returns it to the page layer, when `in use` is zero.
- *  B7. A constructor, or its substitute in a layer above, runs once per object, with no lock and no
- *      slab held. The first thread that takes from a word takes all of its objects, prepares them,
- *      and returns those that it does not need.
- *  B8. The `before` bytes in front of each object, and the bytes from its end up to those of the
- *      next object, belong to the layer above. This layer does not touch them.
- *  B9. UNUSED changes only under the lock of the slab's node. The slabs that have it are empty, and
- *      are the last `nr_unused` of the list, from `unused` on; so they are taken last, and found at
- *      once. Every other listed slab has an object in use, except those that a nolock free emptied
- *      while another thread had the lock, to which `stray` leads.
- *  B10. However many slabs there are, a thread visits at most SLAB_STEP of them each time that it
- *      takes a node's lock.
+ *  SLAB-B7. A constructor, or its substitute in a layer above, runs once per object, with no lock
+ *      and no slab held. The first thread that takes from a word takes all of its objects, prepares
+ *      them, and returns those that it does not need.
+ *  SLAB-B8. The `before` bytes in front of each object, and the bytes from its end up to those of
+ *      the next object, belong to the layer above. This layer does not touch them.
+ *  SLAB-B9. UNUSED changes only under the lock of the slab's node. The slabs that have it are
+ *      empty, and are the last `nr_unused` of the list, from `unused` on; so they are taken last,
+ *      and found at once. Every other listed slab has an object in use, except those that a nolock
+ *      free emptied while another thread had the lock, to which `stray` leads.
+ *  SLAB-B10. However many slabs there are, a thread visits at most SLAB_STEP of them each time that
+ *      it takes a node's lock.
  *
- * Two schedules that show why one exchange must both subtract and decide the flags (B4, B6). If the
- * threads only subtracted and looked afterwards:
+ * Two schedules that show why one exchange must both subtract and decide the flags (SLAB-B4,
+ * SLAB-B6). If the threads only subtracted and looked afterwards:
  *
  *   two givers, a full slab                   a giver, a listed slab
  *     set bit a                                 set bit, subtract: zero
@@ -154,9 +154,9 @@ size_t slab_held_bytes(const struct slab_cache *cache);
 
 /* From a layer above, which keeps it as long as the cache exists. */
 struct slab_extra {
-	uint32_t before, after; /* bytes around each object, at least (B8) */
-	/* Runs once per object (B7), in place of the constructor, which it calls. Until then the
-	 * object and the bytes around it are closed (os/tools.h). */
+	uint32_t before, after; /* bytes around each object, at least (SLAB-B8) */
+	/* Runs once per object (SLAB-B7), in place of the constructor, which it calls. Until then
+	 * the object and the bytes around it are closed (os/tools.h). */
 	void (*prepare)(const struct slab_cache *cache, void *object);
 };
 
@@ -295,7 +295,7 @@ static inline struct slab_order slab_order_of(const struct slab_cache *cache, ui
 	return state & SLAB_SMALL ? cache->min : cache->oo;
 }
 
-/* The count; B2 says how far it may be off. */
+/* The count; SLAB-B2 says how far it may be off. */
 static inline unsigned int slab_inuse(uint64_t state)
 {
 	return (unsigned int)(state & (SLAB_WORD_CONSTRUCTED - 1));

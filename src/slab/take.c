@@ -147,7 +147,7 @@ static void taken(struct slab_cache *cache, struct slab *slab, uint64_t what)
 }
 
 /* The next word of a held slab whose objects were never used: all its objects are constructed
- * (B7). */
+ * (SLAB-B7). */
 static unsigned int take_unconstructed(struct slab_cache *cache, struct slab *slab, void **objects,
 				       unsigned int max)
 {

@@ -15,7 +15,8 @@
  * gives back the memory, and the name goes as that of a killed process does.
  *
  * Invariants
- *  C1. Only the process that created a file, or one that holds its lock exclusively, unlinks it.
+ *  COUNTER_FILE-C1. Only the process that created a file, or one that holds its lock exclusively,
+ *      unlinks it.
  *
  * Locks: none; callers hold OS_RANK_CACHES, or are the only thread after fork;
  * counter_file_fill() needs neither. Callers: src/os/linux/shared.c.

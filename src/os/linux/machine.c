@@ -207,7 +207,7 @@ bool os_registered(void)
 	       *(volatile int32_t *)(rseq_area() + RSEQ_CPU_ID) >= 0;
 }
 
-/* A CPU that was not foreseen; see M2. */
+/* A CPU that was not foreseen; see MACHINE-M2. */
 static __attribute__((cold, noinline)) unsigned int shared_row(unsigned int cpu)
 {
 	if (!os.cpu_beyond)

@@ -12,9 +12,9 @@
  * are those of areas beyond MAX_AREAS, which the table of the file's rows has no room for.
  *
  * Invariants
- *  F1. The file exists only while areas are mapped.
- *  F2. A row of an area in the file leaves the state CLOSED once; the thread that opens it does
- *      this, and no other thread changes where its counters are.
+ *  SHARED-F1. The file exists only while areas are mapped.
+ *  SHARED-F2. A row of an area in the file leaves the state CLOSED once; the thread that opens it
+ *      does this, and no other thread changes where its counters are.
  *
  * Locks: none; callers hold OS_RANK_CACHES, or are the only thread after fork; os_open_counters()
  * needs neither.

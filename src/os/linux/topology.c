@@ -72,10 +72,10 @@ static unsigned long end_of_mask(const unsigned long *mask, size_t words)
 }
 
 /*
- * M2 depends on this: neither the CPUs on which we may run nor those online bound what a section
- * reads. If any of these is beyond the possible ones, what /sys says is not about this system.
- * Returns false if the bound is unknown. The kernel copies as many bytes of its mask as there are
- * possible CPUs, and refuses if the buffer is too small.
+ * MACHINE-M2 depends on this: neither the CPUs on which we may run nor those online bound what a
+ * section reads. If any of these is beyond the possible ones, what /sys says is not about this
+ * system. Returns false if the bound is unknown. The kernel copies as many bytes of its mask as
+ * there are possible CPUs, and refuses if the buffer is too small.
  */
 static bool find_rows(void)
 {

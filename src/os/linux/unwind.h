@@ -6,14 +6,14 @@
  *   kept[hash of address and code] = | address and code, xor row | row |
  *
  * Invariants
- *  U1. A row that is read belongs to its address: if two threads, or a thread and a signal handler,
- *      wrote a half each, the xor yields another address.
- *  U2. The key contains the bytes of code in front of the address, so a module that is loaded where
- *      another one was unloaded does not get the old rows.
- *  U3. Nothing is read that may not be there. The outermost return address of a coroutine may be
- *      any number: code is read only where a loaded module has it, and a page of a stack that the
- *      program made only after the kernel has read it.
- *  U4. Nothing is guessed: a walk ends at the first frame that tables do not describe.
+ *  UNWIND-U1. A row that is read belongs to its address: if two threads, or a thread and a signal
+ *      handler, wrote a half each, the xor yields another address.
+ *  UNWIND-U2. The key contains the bytes of code in front of the address, so a module that is
+ *      loaded where another one was unloaded does not get the old rows.
+ *  UNWIND-U3. Nothing is read that may not be there. The outermost return address of a coroutine
+ *      may be any number: code is read only where a loaded module has it, and a page of a stack
+ *      that the program made only after the kernel has read it.
+ *  UNWIND-U4. Nothing is guessed: a walk ends at the first frame that tables do not describe.
  *
  * Takes no lock, allocates nothing, and needs less than a kilobyte of stack. Locks: none.
  * Callers: src/os/linux/stack.c.
