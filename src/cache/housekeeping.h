@@ -61,6 +61,10 @@ void housekeeping_lock(void);
 void housekeeping_unlock(void);
 void housekeeping_in_child(void);
 
+/* In passes.c, for a round: begin the passes that are due, and go on with one. Returns true if
+ * there may soon be more to do. */
+bool passes_go_on(uint32_t now);
+
 /* At the end of a call, as cache_leave(). */
 static inline void housekeep_if_due(void)
 {

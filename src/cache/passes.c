@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * Passes of housekeeping over all caches; see housekeeping.h.
+ *
+ * Locks: OS_RANK_CACHES and OS_RANK_DRAIN, by try-lock. Callers: housekeeping.c.
+ */
+#include "cache/cache.h"
+#include "cache/housekeeping.h"
+#include "cache/list.h"
+#include "os/atomic.h"
+#include "os/options.h"
+#include "page/limit.h"
+#include "percpu/flow.h"
+#include "percpu/idle.h"
+
+/*
+ * The most work of one round, in objects that return to their slabs (20 ns each, and 0.2 µs if a
+ * slab's pages become free; how many of these return to the system has its own limit, page/page.h).
+ * A visit of a cache counts as some of them, and so do its rows. What is begun is finished: a sheaf
+ * of a barn, a CPU's slot. Half: an idle row with 4000 caches takes more than a second; double: a
+ * call that does a round may take 8 ms.
+ */
+#define MOST_WORK  8192
+#define VISIT_WORK 32
+#define SLAB_WORK  10 /* an empty slab */
+
+/* A cache is idle if two visits in a row found the same. So all goes within the curve, and some
+ * time is left for the passes themselves. */
+#define PASS_MS(decay) ((decay) / 5 * 2)
+#define LEAST_PASS_MS  400
+/* Above the soft limit all caches are emptied so often. */
+#define SOFT_PASS_MS 1000
+
+enum house_pass {
+	PASS_ROWS,
+	PASS_CACHES,
+	PASS_SOFT,
+	NR_PASSES
+};
+
+_Static_assert(NR_PASSES <= LIST_VISITORS, "each pass visits all caches");
+
+/* A pass over all caches, across rounds. */
+struct pass {
+	uint32_t began;		     /* the last one, in ms */
+	bool goes_on;		     /* it has not visited all of them */
+	bool aged;		     /* the cache's barns were done: its slots are next */
+	const struct kmem_cache *of; /* the cache that is visited, */
+	struct idle_place at;	     /* and where */
+};
+
+/* What a visit leaves for the end of the round. */
+struct visit {
+	struct drain drain;
+	struct slab_cache *kept; /* its empty slabs go, too; or NULL */
+};
+
+static struct {
+	struct pass all[NR_PASSES];
+	unsigned int turn;			     /* whose it is */
+	struct idle_rows rows;			     /* of PASS_ROWS */
+	struct visit visits[MOST_WORK / VISIT_WORK]; /* of the round */
+} passes;
+
+/* Is the cache as it was in the previous pass? Then what it keeps without use goes. */
+static bool cache_lies_idle(struct kmem_cache *s)
+{
+	uint64_t *before = list_print(s), now = idle_print(&s->sheaf);
+	bool same = now == *before;
+
+	*before = now;
+	if (same) {
+		sheaf_forget_flow(&s->sheaf);
+		cache_see_flow(s);
+	}
+	return same;
+}
+
+/* The sheaves of a cache's barns that are old. Sets pass->aged if its slots are to be emptied, too.
+ * Returns the work. */
+static unsigned int age_cache(struct pass *pass, struct kmem_cache *s, unsigned int most)
+{
+	bool above_soft = pass == &passes.all[PASS_SOFT];
+	unsigned int work = idle_rows_work(&s->sheaf), n = idle_age(&s->sheaf, most);
+
+	/* The first time marks what the second one takes. */
+	if (above_soft && n < most)
+		n += idle_age(&s->sheaf, most - n);
+	pass->at.more = n >= most;
+	/* A slab that was given back can no longer be checked. */
+	pass->aged = n < most && (above_soft || (!cache_is_checked(s) && cache_lies_idle(s)));
+	return work + n;
+}
+
+/* The work of giving back empty slabs at the end of the round; *more: others are left. */
+static unsigned int count_kept(const struct slab_cache *cache, bool *more)
+{
+	unsigned int kept = slab_kept(cache);
+
+	*more = kept > SLAB_STEP;
+	return SLAB_WORK * (*more ? SLAB_STEP : kept);
+}
+
+/* Returns the work that is done, or noted in `visit`. The visit goes on in another round if there
+ * is more, which pass->at says. */
+static unsigned int visit_cache(struct pass *pass, struct kmem_cache *s, unsigned int most,
+				struct visit *visit)
+{
+	struct idle_rows *rows = pass == &passes.all[PASS_ROWS] ? &passes.rows : NULL;
+	unsigned int work = 0;
+
+	*visit = (struct visit){.kept = NULL};
+	if (!rows && !pass->aged) {
+		work = age_cache(pass, s, most);
+		if (!pass->aged)
+			return work;
+	}
+	work += idle_empty(&s->sheaf, rows, &pass->at, most > work ? most - work : 0, list_print(s),
+			   &visit->drain);
+	if (rows || pass->at.more)
+		return work;
+	visit->kept = &s->sheaf.slab;
+	return work + count_kept(&s->sheaf.slab, &pass->at.more);
+}
+
+static uint32_t pass_ms(void)
+{
+	uint32_t ms = PASS_MS(os_options.decay);
+
+	return ms > LEAST_PASS_MS ? ms : LEAST_PASS_MS;
+}
+
+static bool pass_is_due(enum house_pass which, uint32_t passed)
+{
+	switch (which) {
+	case PASS_ROWS:
+		return passed >= HOUSE_ROWS_MS;
+	case PASS_CACHES:
+		return !os_options.decay_never && passed >= pass_ms();
+	default:
+		return page_is_above_soft() && passed >= SOFT_PASS_MS;
+	}
+}
+
+static void begin_passes(uint32_t now)
+{
+	for (unsigned int i = 0; i < NR_PASSES; i++) {
+		struct pass *pass = &passes.all[i];
+
+		if (pass->goes_on || !pass_is_due(i, now - pass->began))
+			continue;
+		*pass = (struct pass){.began = now};
+		pass->goes_on = i != PASS_ROWS || idle_find(&passes.rows, now);
+		if (pass->goes_on)
+			list_visit_first(i);
+	}
+}
+
+/* The number of the pass whose turn it is; NR_PASSES if none goes on. */
+static unsigned int next_pass(void)
+{
+	for (unsigned int i = 0; i < NR_PASSES; i++)
+		if (passes.all[++passes.turn % NR_PASSES].goes_on)
+			return passes.turn % NR_PASSES;
+	return NR_PASSES;
+}
+
+/* Do what the visits left. */
+static void end_visits(unsigned int n)
+{
+	struct drain *first = NULL;
+
+	for (unsigned int i = 0; i < n; i++) {
+		struct drain *drain = &passes.visits[i].drain;
+
+		if (!drain->cache)
+			continue;
+		drain->next = first;
+		first = drain;
+	}
+	if (first)
+		sheaf_drain_rows(first);
+	/* Those that are empty now, too. */
+	for (unsigned int i = 0; i < n; i++)
+		if (passes.visits[i].kept)
+			slab_free_kept(passes.visits[i].kept);
+}
+
+/* With the lock of the list held, and without other drains. */
+static void go_on(unsigned int which)
+{
+	struct pass *pass = &passes.all[which];
+	unsigned int n = 0;
+
+	for (unsigned int work = 0; work < MOST_WORK;) {
+		struct kmem_cache *s = list_visit(which);
+
+		pass->goes_on = s != NULL;
+		if (!s)
+			break;
+		/* The previous one may have been destroyed in the middle of a visit. */
+		if (s != pass->of || !pass->at.more) {
+			pass->at = (struct idle_place){0};
+			pass->aged = false;
+		}
+		pass->of = s;
+		work += VISIT_WORK + visit_cache(pass, s, MOST_WORK - work, &passes.visits[n++]);
+		if (!pass->at.more)
+			list_visited(which);
+	}
+	end_visits(n);
+}
+
+bool passes_go_on(uint32_t now)
+{
+	unsigned int which;
+	bool more = false;
+
+	if (os_trylock(&caches.lock)) {
+		if (sheaf_trylock_drains()) {
+			begin_passes(now);
+			which = next_pass();
+			if (which < NR_PASSES)
+				go_on(which);
+			sheaf_unlock_drains();
+		}
+		os_unlock(&caches.lock);
+	}
+	for (unsigned int i = 0; i < NR_PASSES; i++)
+		more |= passes.all[i].goes_on;
+	return more || passes.rows.later;
+}
