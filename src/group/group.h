@@ -166,6 +166,12 @@ void group_put(struct kmem_group *g);
 void group_put_and_wait(struct kmem_group *g);
 /* With the lock held: the last reference is gone, and no callback runs. */
 void group_end(struct kmem_group *g);
+/* With the lock held. Others read without it whether there is something. */
+static inline void group_set_gone(struct kmem_group *g, struct group_gone gone)
+{
+	g->gone.data = gone.data;
+	os_store_release(&g->gone.end, gone.end);
+}
 /* The nearest group that is not over, from this one upwards, with a reference; NULL: the root. */
 struct kmem_group *group_living(struct kmem_group *g);
 /* Change the current group of the thread, which has a reference to it. Returns the one before, and

@@ -47,12 +47,12 @@ static struct group_gone replace_data(struct kmem_group *g, const void *data)
 
 	/* A callback that runs set it, or another one meanwhile. */
 	if (g->gone.data == data)
-		g->gone = none;
+		group_set_gone(g, none);
 	if (old.data == data)
 		return none;
 	if (!g->caller || g->used != old.data)
 		return old;
-	g->gone = old;
+	group_set_gone(g, old);
 	return none;
 }
 

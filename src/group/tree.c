@@ -58,7 +58,7 @@ void group_end(struct kmem_group *g)
 {
 	static const struct kmem_group_args none;
 
-	g->gone = (struct group_gone){g->args.end, g->args.data};
+	group_set_gone(g, (struct group_gone){g->args.end, g->args.data});
 	group_apply(g, &none);
 	os_store_release(&g->over, 1);
 	unlink_group(g);
