@@ -352,11 +352,8 @@ static void the_limit_holds(void **state)
 /* --- objects that wait, or are free ----------------------------------------------------------- */
 
 /* What waits for a grace period stays charged until it has passed, whoever frees it meanwhile. */
-static void while_it_waits(void **state)
+static void while_in(struct kmem_cache *s)
 {
-	struct kmem_cache *s = make("waits", SIZE, SLAB_ACCOUNT);
-
-	(void)state;
 	if (!cache_is_checked(s) && !(s->flags & CACHE_MARKED)) {
 		kmem_cache_destroy(s);
 		print_message("no cache knows what waits\n");
@@ -379,6 +376,18 @@ static void while_it_waits(void **state)
 		assert_int_equal(bytes(), 0);
 	}
 	kmem_cache_destroy(s);
+}
+
+static void while_it_waits(void **state)
+{
+	(void)state;
+	while_in(make("waits", SIZE, SLAB_ACCOUNT));
+}
+
+static void while_it_waits_without_sheaves(void **state)
+{
+	(void)state;
+	while_in(make("waits too", SIZE, SLAB_ACCOUNT | SLAB_NO_SHEAVES));
 }
 
 /* A second free of what is free gives no other object's charge back. */
@@ -415,6 +424,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(nobody_asked, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(the_limit_holds, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(while_it_waits, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(while_it_waits_without_sheaves, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(twice, set_up, tear_down),
 	};
 
