@@ -2,6 +2,7 @@
 /* Stacks of held slabs that are not yet listed; see defer.h. */
 #include "slab/defer.h"
 
+#include "os/assert.h"
 #include "os/machine.h"
 #include "slab/partial.h"
 #include "slab/stat.h"
@@ -11,6 +12,8 @@ void slab_defer(struct slab_cache *cache, struct slab *slab)
 	struct slab_node *node = partial_node_of(cache, slab);
 	uint32_t first = os_load_relaxed(&node->deferred);
 
+	os_assert((os_peek(&slab->state) & SLAB_FLAGS) == SLAB_HELD); /* DEFER-E1, DEFER-E2 */
+	os_assert(slab_free(cache, os_peek(&slab->state)) > 0);
 	do
 		slab->next = first;
 	while (!os_cmpxchg(&node->deferred, &first, partial_link(node, slab)));

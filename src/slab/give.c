@@ -8,6 +8,7 @@
  * slab, or not at an object's first byte is reported and ignored. So is an object that is already
  * free.
  */
+#include "os/assert.h"
 #include "os/atomic.h"
 #include "os/report.h"
 #include "slab/defer.h"
@@ -102,6 +103,9 @@ static void set_bits(struct slab_cache *cache, struct group *group, const char *
 
 	if (!group->bits)
 		return;
+	/* SLAB-B1 */
+	os_assert(group->word * 64 + 63 - (unsigned int)__builtin_clzll(group->bits) <
+		  group->objects);
 	before = os_fetch_or(slab_words(cache, group->slab) + group->word, group->bits);
 	if (__builtin_expect((before & group->bits) != 0, 0))
 		leave_out_doubles(cache, group, before & group->bits, call);
@@ -139,6 +143,7 @@ static inline bool subtract(struct slab_cache *cache, struct slab *slab, unsigne
  * others objects are to be subtracted that may be a listed slab's last ones. Their bits are set.
  */
 #define MOST_WAITING 16 /* limits how long the lock is held */
+_Static_assert(MOST_WAITING <= SLAB_STEP, "SLAB-B10");
 
 struct waiting {
 	struct slab_node *node;

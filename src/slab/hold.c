@@ -15,7 +15,7 @@
  * Invariants
  *  HOLD-H1. While this thread has the lock of a full slab's node, and no thread holds the slab, the
  *      slab belongs to the cache: it must be listed before it is given back, and that takes the
- *      lock (SLAB-B4 to SLAB-B6).
+ *      lock. Argued: by SLAB-B4, SLAB-B5 and SLAB-B6.
  *
  * Locks: OS_RANK_NODE, by try-lock and for a moment. If the lock's holder was stopped, for example
  * at the end of the program, this gives up after a while. Callers: src/debug/, src/cache/, through

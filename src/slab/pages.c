@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "os/assert.h"
 #include "os/atomic.h"
 #include "os/machine.h"
 #include "os/memory.h"
@@ -194,8 +195,21 @@ struct slab *slab_make(struct slab_cache *cache, unsigned int node, struct slab_
 	return slab;
 }
 
+/* Are all objects of a slab free? */
+static inline bool has_all_bits(const struct slab_cache *cache, struct slab *slab)
+{
+	uint64_t state = os_peek(&slab->state);
+	unsigned int left = slab_order_of(cache, state).objects;
+
+	for (unsigned int i = 0; i < slab_nr_words(cache, state); i++)
+		left -= (unsigned int)__builtin_popcountll(os_peek(slab_words(cache, slab) + i));
+	return !slab_inuse(state) && !left;
+}
+
 void slab_discard(struct slab_cache *cache, struct slab *slab)
 {
+	os_assert((os_peek(&slab->state) & SLAB_FLAGS) == SLAB_HELD); /* SLAB-B6 */
+	os_assert(has_all_bits(cache, slab));			      /* SLAB-B3, OWNER-O1 */
 	owner_end(cache, slab);
 	if (cache->late)
 		late_discard(cache, slab);
@@ -220,6 +234,7 @@ void slab_discard_now(struct slab_cache *cache, struct slab *slab)
 	struct slab_order order = slab_order_of(cache, os_load_relaxed(&slab->state));
 	struct slab_node *node = partial_node_of(cache, slab);
 
+	os_assert(os_peek(&node->nr_slabs) > 0 && os_peek(&node->bytes) >= OS_PAGE << order.order);
 	os_fetch_sub(&node->nr_slabs, 1);
 	os_fetch_sub(&node->bytes, OS_PAGE << order.order);
 	stat_add(cache, STAT_free_slab, 1);

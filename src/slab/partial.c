@@ -2,6 +2,7 @@
 /* Partial lists; see partial.h. */
 #include "slab/partial.h"
 
+#include "os/assert.h"
 #include "os/atomic.h"
 #include "page/pool.h"
 #include "slab/marks.h"
@@ -69,6 +70,8 @@ void partial_unused(struct slab_node *node, struct slab *slab)
 	}
 	node->unused = partial_link(node, slab);
 	os_store_relaxed(&node->nr_unused, node->nr_unused + 1);
+	os_assert(node->nr_unused <= node->nr_partial); /* SLAB-B9 */
+	os_assert((os_peek(&slab->state) & SLAB_UNUSED) && !slab_inuse(os_peek(&slab->state)));
 	slab_mark(slab->cache, MARK_EMPTY);
 }
 
@@ -81,6 +84,7 @@ static void keep_listed(struct slab_node *node, struct slab *slab)
 /* One of the empty slabs is no longer one of them; its links are as before. */
 static void leave_unused(struct slab_node *node, struct slab *slab)
 {
+	os_assert(node->nr_unused > 0); /* SLAB-B9 */
 	os_store_relaxed(&node->nr_unused, node->nr_unused - 1);
 	if (node->unused == (uint32_t)(slab - node->base))
 		node->unused = slab->next;
@@ -98,6 +102,7 @@ void partial_used(struct slab_node *node, struct slab *slab)
 /* A thread may have freed the last object while the slab was held. */
 static void list_between(struct slab_node *node, uint32_t prev, struct slab *slab, uint32_t next)
 {
+	os_assert((os_peek(&slab->state) & SLAB_FLAGS) == SLAB_HELD); /* SLAB-B5 */
 	link_slab(node, prev, slab, next);
 	os_store_relaxed(&node->nr_partial, node->nr_partial + 1);
 	if (!slab_inuse(os_fetch_add(&slab->state, SLAB_LISTED - SLAB_HELD)))
@@ -108,6 +113,8 @@ static void unlisted(struct slab_node *node, struct slab *slab)
 {
 	uint64_t flag = os_load_relaxed(&slab->state) & SLAB_UNUSED;
 
+	os_assert((os_peek(&slab->state) & SLAB_FLAGS & ~flag) == SLAB_LISTED); /* SLAB-B5 */
+	os_assert(os_peek(&node->lock.word) && node->nr_partial > 0);
 	if (flag)
 		leave_unused(node, slab);
 	os_store_relaxed(&node->nr_partial, node->nr_partial - 1);
@@ -164,6 +171,7 @@ struct slab *partial_detach(struct slab_cache *cache, struct slab_node *node, un
 		*count += free;
 		unlisted(node, slab);
 	}
+	os_assert(*count <= n || prepares);
 	if (!slab)
 		return NULL;
 	slab->next = SLAB_NONE;
@@ -176,6 +184,7 @@ bool partial_let_go(struct slab_cache *cache, struct slab *slab, uint64_t taken)
 {
 	uint64_t state = os_load_relaxed(&slab->state), changed;
 
+	os_assert((state & SLAB_FLAGS) == SLAB_HELD); /* SLAB-B4 */
 	do {
 		changed = state + taken;
 		if (!slab_free(cache, changed))
@@ -187,6 +196,7 @@ bool partial_let_go(struct slab_cache *cache, struct slab *slab, uint64_t taken)
 bool partial_list(const struct slab_cache *cache, struct slab_node *node, struct slab *slab,
 		  bool first)
 {
+	os_assert(os_peek(&node->lock.word)); /* SLAB-B5 */
 	if (is_surplus(cache, slab, node->nr_partial))
 		return false;
 	if (first)

@@ -39,7 +39,8 @@
  *      and no slab held. The first thread that takes from a word takes all of its objects, prepares
  *      them, and returns those that it does not need.
  *  SLAB-B8. The `before` bytes in front of each object, and the bytes from its end up to those of
- *      the next object, belong to the layer above. This layer does not touch them.
+ *      the next object, belong to the layer above. This layer does not touch them. Argued: only
+ *      checked caches have such bytes, and check them.
  *  SLAB-B9. UNUSED changes only under the lock of the slab's node. The slabs that have it are
  *      empty, and are the last `nr_unused` of the list, from `unused` on; so they are taken last,
  *      and found at once. Every other listed slab has an object in use, except those that a nolock
@@ -84,6 +85,7 @@
 #define SLAB_SMALL	      (UINT64_C(1) << 58)
 #define SLAB_OWNED	      (UINT64_C(1) << 59)
 #define SLAB_UNUSED	      (UINT64_C(1) << 60)
+#define SLAB_FLAGS	      (SLAB_LISTED | SLAB_HELD | SLAB_UNUSED) /* where it is */
 #define SLAB_USED	      (UINT64_C(1) << 61)
 
 /* Half: a shrink takes the lock twice as often; double: others wait twice as long for it. */

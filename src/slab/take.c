@@ -6,6 +6,7 @@
  * Their addresses are computed from bits: no object is touched, new or freed. shuffle.h gives the
  * sequence.
  */
+#include "os/assert.h"
 #include "os/atomic.h"
 #include "os/machine.h"
 #include "os/program.h"
@@ -90,6 +91,9 @@ static unsigned int take_word(const struct slab_cache *cache, struct slab *slab,
 	n = n < max ? n : max;
 	if (!n)
 		return 0;
+	os_assert(os_peek(&slab->state) & (SLAB_HELD | SLAB_LISTED)); /* SLAB-B1 */
+	os_assert(word * 64 + 63 - (unsigned int)__builtin_clzll(found) <
+		  slab_order_of(cache, os_peek(&slab->state)).objects);
 	if (cache->random)
 		random = shuffle_seed(cache, slab, word, found);
 	/* Adding the lowest bit to a stretch leaves the bit above it. */
@@ -161,6 +165,8 @@ static unsigned int take_unconstructed(struct slab_cache *cache, struct slab *sl
 		return 0;
 	}
 	n = take_word(cache, slab, shuffle_word(cache, slab, next, words), fresh, 64);
+	/* SLAB-B7: none of them was constructed before. */
+	os_assert(n == 64 || next == words - 1 || cache->random);
 	taken(cache, slab, SLAB_WORD_CONSTRUCTED + n);
 	call = os_enter_program();
 	for (unsigned int i = 0; i < n; i++) {
@@ -206,6 +212,7 @@ static inline void count_listed(struct slab_cache *cache, struct slab_node *node
 {
 	uint64_t change = n;
 
+	os_assert(os_peek(&node->lock.word) && os_peek(&slab->state) & SLAB_LISTED);
 	if (__builtin_expect((os_load_relaxed(&slab->state) & SLAB_UNUSED) != 0, 0)) {
 		partial_used(node, slab);
 		change -= SLAB_UNUSED;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Schedules in which a thread pauses between two steps of a mark, or of a return of memory, while
- * others free and allocate: nothing that is free is missed (src/slab/marks.h, src/slab/partial.h,
- * src/page/limit.h).
+ * others free and allocate: nothing that is free is missed (MARKS-F1, MARKS-F2, MARKS-F3, MARKS-F4,
+ * DEFER-E3, src/page/limit.h).
  */
 #include <sheaf/kmalloc.h>
 #include <sheaf/limit.h>

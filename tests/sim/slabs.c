@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The slab layer alone (src/slab/slab.h, B1-B7): fibres take from slabs of few objects, and give
- * back what any of them took, so that slabs become full and empty all the time. Two caches make
- * slabs of the same pages. In some runs slabs have four pages, and about half of them, for which
- * there are no four, have one.
+ * The slab layer alone (SLAB-B1, SLAB-B2, SLAB-B4, SLAB-B7): fibres take from slabs of few objects,
+ * and give back what any of them took, so that slabs become full and empty all the time. Two caches
+ * make slabs of the same pages. In some runs slabs have four pages, and about half of them, for
+ * which there are no four, have one.
  *
  *   object   | the constructor's mark | whether it is in use | ...
  *

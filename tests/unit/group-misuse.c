@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A free that is ignored gives nothing back: the object is charged to its group as before. */
+/* A free that is ignored gives nothing back: the object is charged to its group as before
+ * (OWNER-O2). */
 #include <sheaf/group.h>
 #include <sheaf/rcu.h>
 
