@@ -14,32 +14,6 @@
 
 #define COLD __attribute__((cold, noinline))
 
-static char *object_start(const struct slab_cache *cache, const struct slab *slab,
-			  const void *pointer)
-{
-	char *first = slab_object(cache, slab, 0);
-
-	if ((const char *)pointer < first)
-		return page_address(slab);
-	return first + (size_t)((const char *)pointer - first) / cache->size * cache->size;
-}
-
-static bool is_behind_last(const struct slab_cache *cache, const struct slab *slab,
-			   const char *start)
-{
-	unsigned int objects = slab_order_of(cache, os_load_relaxed(&slab->state)).objects;
-
-	return start >= slab_object(cache, slab, objects);
-}
-
-/* The requested bytes of a debug cache's object. */
-static size_t size_of_object(const struct kmem_cache *s, const struct slab *slab, const char *start)
-{
-	if (cache_is_checked(s) && start >= slab_object(&s->sheaf.slab, slab, 0))
-		return debug_size(&s->sheaf.slab, start);
-	return s->sheaf.slab.object_size;
-}
-
 static struct block block_of_guarded(const void *pointer)
 {
 	struct slab_cache *cache;
@@ -61,11 +35,14 @@ struct block block_of(const void *pointer)
 	if (s == &kmalloc_large)
 		return (struct block){BLOCK_RUN, s, page_address(slab), large_size(slab)};
 	if (s) {
-		char *start = object_start(&s->sheaf.slab, slab, pointer);
+		char *start = slab_object_around(owner, slab, pointer);
 
-		if (is_behind_last(&s->sheaf.slab, slab, start))
+		if (!start)
 			return (struct block){BLOCK_NONE, NULL, NULL, 0};
-		return (struct block){BLOCK_OBJECT, s, start, size_of_object(s, slab, start)};
+		/* Of a debug cache's object, only the requested bytes are usable. */
+		return (struct block){BLOCK_OBJECT, s, start,
+				      cache_is_checked(s) ? debug_size(owner, start)
+							  : owner->object_size};
 	}
 	if (guard_is_ours(pointer))
 		return block_of_guarded(pointer);
@@ -133,8 +110,8 @@ static bool object_is_used(struct kmem_cache *s, void *object, bool retired, con
 	    hardened_is_used(s, object, retired))
 		return true;
 	os_misuse_later(s->name,
-			"%s(%s, %p): the object was freed or retired before; ignored. Look for a "
-			"pointer to it that is used after the free",
+			"%s(%s, %p): the object is not in use; ignored. If it was freed or retired "
+			"before, look for a pointer to it that is used after that",
 			call, s->name, object);
 	return false;
 }

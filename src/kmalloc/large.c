@@ -21,9 +21,9 @@ void *large_alloc(size_t size, gfp_t flags, int node, size_t most, const char *c
 	if (size > most) {
 		if (!(flags & __GFP_NOWARN))
 			os_misuse(NULL,
-				  "%s(%zu bytes): at most %zu bytes; returning NULL. kvmalloc() "
-				  "can allocate up to %d",
-				  call, size, most, INT_MAX);
+				  "%s(%zu bytes): at most %zu bytes; returning NULL. %s() can "
+				  "allocate more",
+				  call, size, most, most < INT_MAX ? "kvmalloc" : "vmalloc");
 		return NULL;
 	}
 	while (!caches_ready()) {

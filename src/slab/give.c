@@ -37,34 +37,43 @@ unsigned int slab_index(const struct slab_cache *cache, const struct slab *slab,
 	return index < objects ? index : SLAB_NO_OBJECT;
 }
 
+char *slab_object_around(const struct slab_cache *cache, const struct slab *slab,
+			 const void *address)
+{
+	size_t index = ((uintptr_t)address - (uintptr_t)slab_object(cache, slab, 0)) / cache->size;
+	unsigned int objects = slab_order_of(cache, os_load_relaxed(&slab->state)).objects;
+
+	return index < objects ? slab_object(cache, slab, (unsigned int)index) : NULL;
+}
+
 void slab_report_wrong(struct slab_cache *cache, void *object, const char *call)
 {
 	struct slab *slab = page_slab(object);
 	struct slab_cache *other = slab ? os_load_acquire(&slab->cache) : NULL;
+	char *start = other == cache ? slab_object_around(cache, slab, object) : NULL;
 
-	if (!other && page_is_ours(object))
-		os_misuse_later(cache->name,
-				"%s(%s, %p): not in an object that is in use; ignored. If it was "
-				"freed before, look for two owners",
-				call, cache->name, object);
-	else if (!other)
-		os_misuse_later(cache->name,
-				"%s(%s, %p): not an object of any cache; ignored. Free it with the "
-				"allocator that it came from",
-				call, cache->name, object);
-	else if (other != cache)
+	if (other && other != cache)
 		os_misuse_later(
 			cache->name,
 			"%s(%s, %p): this object belongs to cache \"%s\"; it is leaked. Free it "
-			"to that cache",
+			"to that cache, or with kfree()",
 			call, cache->name, object, other->name);
-	else
+	else if (start)
 		os_misuse_later(
 			cache->name,
 			"%s(%s, %p): points %zu bytes into an object; ignored. Free the address "
 			"that was allocated",
-			call, cache->name, object,
-			(size_t)((char *)object - slab_object(cache, slab, 0)) % cache->size);
+			call, cache->name, object, (size_t)((char *)object - start));
+	else if (page_is_ours(object))
+		os_misuse_later(cache->name,
+				"%s(%s, %p): not in an object that is in use; ignored. If it was "
+				"freed before, look for two owners",
+				call, cache->name, object);
+	else
+		os_misuse_later(cache->name,
+				"%s(%s, %p): not an object of any cache; ignored. Free it with the "
+				"allocator that it came from",
+				call, cache->name, object);
 }
 
 void slab_report_double(struct slab_cache *cache, void *object, const char *call)

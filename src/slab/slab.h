@@ -241,6 +241,10 @@ void slab_report_wrong(struct slab_cache *cache, void *object, const char *call)
 void slab_report_double(struct slab_cache *cache, void *object, const char *call)
 	__attribute__((cold));
 
+/* The object that this address is in, or behind and before the next one; NULL: the slab has none
+ * there. */
+char *slab_object_around(const struct slab_cache *cache, const struct slab *slab,
+			 const void *address);
 /* Index of an object in its slab; SLAB_NO_OBJECT if the address is not an object's first byte. */
 unsigned int slab_index(const struct slab_cache *cache, const struct slab *slab,
 			const void *object);

@@ -144,6 +144,24 @@ static void a_freed_block_is_not_used(void **state)
 	}
 }
 
+static void an_object_that_was_never_allocated_is_not_used(void **state)
+{
+	const struct slab_cache *slabs = &s->sheaf.slab;
+	struct slab *slab = page_slab(neighbour);
+
+	(void)state;
+	if (all_known()) {
+		print_message("skipped: here the cache has sheaves, or no slabs\n");
+		skip();
+	}
+	for (unsigned int i = 0; i < NR_CALLS; i++) {
+		char *object = slab_object(slabs, slab, slab_index(slabs, slab, neighbour) == 0);
+
+		fails(i, object);
+		assert_non_null(strstr(told.text, "the object is not in use"));
+	}
+}
+
 /* Only readers may look at it. */
 static void a_retired_block_is_not_used(void **state)
 {
@@ -245,6 +263,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 #define EACH(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 		EACH(a_freed_block_is_not_used),
+		EACH(an_object_that_was_never_allocated_is_not_used),
 		EACH(a_retired_block_is_not_used),
 		EACH(a_constructed_object_stays_as_it_is),
 		EACH(no_object_is_behind_the_last),

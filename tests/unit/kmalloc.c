@@ -472,6 +472,8 @@ static void beyond_two_mib(void **state)
 	assert_null(kmalloc(too_much, GFP_KERNEL));
 	assert_null(kvmalloc(huge, GFP_KERNEL));
 	assert_int_equal(told_end(&told), 2);
+	assert_non_null(strstr(told.text, "kvmalloc() can allocate more"));
+	assert_non_null(strstr(told.text, " vmalloc() can allocate more"));
 	p = kvzalloc(INT_MAX, GFP_KERNEL);
 	if (p) {
 		p[INT_MAX - 1] = 1;

@@ -718,6 +718,31 @@ static void nolock_alone(void **state)
 	slab_cache_exit(&cache);
 }
 
+/* A slab may go on behind its last object. */
+static void behind_the_last_object(void **state)
+{
+	struct slab_request request = request_of(3000);
+	static struct slab_cache cache;
+	void *object, *behind;
+	struct slab *slab;
+
+	(void)state;
+	assert_true(slab_cache_init(&cache, &request));
+	assert_int_equal(slab_take(&cache, 0, SLAB_THIS_NODE, &object, 1), 1);
+	slab = page_slab(object);
+	behind = slab_object(&cache, slab, slab_order_of(&cache, slab->state).objects);
+	if (page_slab(behind) == slab) {
+		assert_null(slab_object_around(&cache, slab, behind));
+		told_begin(&told);
+		slab_give(&cache, &behind, 1, "test_free");
+		assert_int_equal(told_end_kept(&told), 1);
+		assert_non_null(strstr(told.text, "not in an object that is in use"));
+	}
+	slab_give(&cache, &object, 1, "test_free");
+	assert_int_equal(slab_shrink(&cache), 0);
+	slab_cache_exit(&cache);
+}
+
 static void misuse(void **state)
 {
 	struct slab_request request = request_of(64);
@@ -789,6 +814,7 @@ int main(void)
 		cmocka_unit_test(double_frees),
 		cmocka_unit_test(nolock_frees),
 		cmocka_unit_test(nolock_alone),
+		cmocka_unit_test(behind_the_last_object),
 		cmocka_unit_test(misuse),
 	};
 
