@@ -2,7 +2,7 @@
 /*
  * Explains an address in an error that a tool has found: one that watches each access (os/tools.h).
  * The tool reports where the program made the access; this reports which object of which cache it
- * concerns.
+ * concerns. And where an address is, as seen from the object that it is in or next to.
  */
 #include "debug/report.h"
 #include "os/atomic.h"
@@ -10,10 +10,8 @@
 #include "os/report.h"
 #include "os/tools.h"
 
-/* The object that this address is in or next to. The library's data and the red zone in front of an
- * object belong to it, not to the object before. */
-static char *nearest_object(const struct slab_cache *cache, const struct slab *slab,
-			    const void *address)
+char *debug_nearest_object(const struct slab_cache *cache, const struct slab *slab,
+			   const void *address)
 {
 	ptrdiff_t before = cache->extra ? (ptrdiff_t)cache->extra->before : 0;
 	ptrdiff_t at = (const char *)address - slab_object(cache, slab, 0) + before;
@@ -30,7 +28,7 @@ static size_t size_of(const struct slab_cache *cache, const struct slab *slab, c
 	return cache->object_size;
 }
 
-static void tell_place(struct os_long *report, const char *address, const char *object, size_t size)
+void debug_tell_place(struct os_long *report, const char *address, const char *object, size_t size)
 {
 	if (address < object)
 		os_long_add(report, "%td bytes in front of", object - address);
@@ -44,11 +42,11 @@ static void tell_place(struct os_long *report, const char *address, const char *
 static void explain_object(struct slab_cache *cache, const struct slab *slab, const void *address)
 {
 	struct os_long *report = os_long_begin(cache->name, "an error that a tool has found");
-	char *object = nearest_object(cache, slab, address);
+	char *object = debug_nearest_object(cache, slab, address);
 	struct debug_fault fault = debug_fault_of(cache, object, "");
 
 	os_long_add(report, "libsheaf: %p is ", address);
-	tell_place(report, address, object, size_of(cache, slab, object));
+	debug_tell_place(report, address, object, size_of(cache, slab, object));
 	os_long_add(report, " an object of cache %s\n", cache->name);
 	if (!cache->extra || slab_is_prepared(cache, slab, slab_index(cache, slab, object)))
 		debug_tell_object(report, &fault);

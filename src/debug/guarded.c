@@ -159,13 +159,11 @@ static struct guard_slot *slot_of_call(struct slab_cache *cache, void *pointer, 
 	if (slot && !is_inside(slot, pointer))
 		fault.slot = slot = NULL;
 	fault.what = "Invalid object pointer";
-	if (!slot)
+	if (!slot || pointer != slot->object)
 		fault.advice = "pass the address that was allocated";
-	else if (pointer != slot->object)
-		fault.advice = "pass the address that was allocated, not one inside the object";
 	else if (cache && holder && holder != cache) {
 		fault.what = "Wrong slab cache";
-		fault.advice = "free it to the cache that it came from";
+		fault.advice = "free it to the cache that it came from, or with kfree()";
 	} else
 		return slot;
 	guard_report(&fault);

@@ -4,21 +4,6 @@
 #include "debug/report.h"
 #include "os/atomic.h"
 
-/* The object that an address is in, or NULL. */
-static void *object_around(const struct slab_cache *cache, const struct slab *slab,
-			   const void *pointer)
-{
-	const char *first = slab_object(cache, slab, 0);
-	size_t index;
-
-	if ((const char *)pointer < first)
-		return NULL;
-	index = (size_t)((const char *)pointer - first) / cache->size;
-	if (index >= slab_order_of(cache, os_load_relaxed(&slab->state)).objects)
-		return NULL;
-	return slab_object(cache, slab, (unsigned int)index);
-}
-
 static void report_pointer(struct slab_cache *cache, void *pointer, struct slab *slab,
 			   const char *call)
 {
@@ -30,12 +15,14 @@ static void report_pointer(struct slab_cache *cache, void *pointer, struct slab 
 	fault.fix = "the call was ignored";
 	/* The owner of a page run has no slab layout. */
 	if (holder && holder->size)
-		fault.object = object_around(holder, slab, pointer);
+		fault.object = debug_nearest_object(holder, slab, pointer);
 	fault.what = holder && holder != cache ? "Wrong slab cache" : "Invalid object pointer";
 	if (holder && holder != cache)
-		fault.advice = "free it to the cache that it came from";
+		fault.advice = "free it to the cache that it came from, or with kfree()";
+	else if (holder && !debug_has_object(&fault))
+		fault.advice = "no object was ever allocated at this address";
 	else if (holder)
-		fault.advice = "pass the address that was allocated, not one inside the object";
+		fault.advice = "pass the address that was allocated";
 	else if (page_is_ours(pointer))
 		fault.advice =
 			"there is no object at this address now; it may have been freed before";

@@ -157,20 +157,21 @@ void debug_tell_object(struct os_long *report, const struct debug_fault *fault)
 	const void *object = fault->object;
 	struct slab *slab = page_slab(object);
 	uint64_t state = os_load_relaxed(&slab->state);
-	ptrdiff_t into = (char *)fault->pointer - (char *)object;
+	size_t size = cache->extra ? debug_size(cache, object) : cache->object_size;
 	struct debug_bytes bytes;
 
-	if (into)
-		os_long_add(report, "%p is %td bytes into an object\n", fault->pointer, into);
+	if (fault->pointer != object) {
+		os_long_add(report, "%p is ", fault->pointer);
+		debug_tell_place(report, fault->pointer, object, size);
+		os_long_add(report, " an object\n");
+	}
 	os_long_add(report, "Slab %p objects=%u used=%u\n", (void *)page_address(slab),
 		    slab_order_of(cache, state).objects, slab_inuse(state));
 	if (!cache->extra) {
-		os_long_add(report, "Object %p @cache=%s size=%u\n", object, cache->name,
-			    cache->object_size);
+		os_long_add(report, "Object %p @cache=%s size=%zu\n", object, cache->name, size);
 		return;
 	}
-	os_long_add(report, "Object %p @cache=%s size=%zu, %s\n", object, cache->name,
-		    debug_size(cache, object),
+	os_long_add(report, "Object %p @cache=%s size=%zu, %s\n", object, cache->name, size,
 		    debug_state_name(os_load_acquire(&debug_head(cache, object)->state)));
 	track_print(report, debug_track(cache, object, DEBUG_ALLOCATED), "Allocated");
 	track_print(report, debug_track(cache, object, DEBUG_FREED), "Freed");
@@ -178,8 +179,7 @@ void debug_tell_object(struct os_long *report, const struct debug_fault *fault)
 	debug_dump(report, &bytes);
 }
 
-/* An object that was never prepared has no records. */
-static bool has_object(const struct debug_fault *fault)
+bool debug_has_object(const struct debug_fault *fault)
 {
 	struct slab *slab = fault->object ? page_slab(fault->object) : NULL;
 
@@ -211,6 +211,7 @@ void debug_tell_finder(struct os_long *report, const char *call, const char *nam
 void debug_report(const struct debug_fault *fault)
 {
 	struct os_long *report = debug_begin(fault->cache->name, fault->what);
+	bool has_object = debug_has_object(fault);
 
 	if (!report)
 		return;
@@ -225,13 +226,13 @@ void debug_report(const struct debug_fault *fault)
 			    fault->holder->name, fault->cache->name);
 	else if (!fault->holder)
 		os_long_add(report, "%p is in no object\n", fault->pointer);
-	if (has_object(fault))
+	if (has_object)
 		debug_tell_object(report, fault);
 	tools_look(false);
 	debug_tell_finder(report, fault->call, fault->cache->name, fault->pointer);
 	os_long_add(report, "FIX %s: %s\n", fault->cache->name, fault->fix);
 	os_long_add(report, "TRY %s: %s%s\n", fault->cache->name, fault->advice,
-		    debug_of(fault->cache)->flags & SLAB_STORE_USER
+		    !has_object || debug_of(fault->cache)->flags & SLAB_STORE_USER
 			    ? ""
 			    : "; slab_debug with U shows who allocated and freed it");
 	os_long_end(report);

@@ -73,14 +73,22 @@ const char *debug_what_of_double(uint32_t state);
 const char *debug_advice_of_double(uint32_t state);
 /* Where to look, if another call gets the pointer. */
 #define DEBUG_ADVICE_OF_USE "look for a pointer to it that is used after the free"
-/* Add the lines about fault->object, which is in a slab of fault->holder: its state, who allocated
- * and freed it, and a dump. */
+/* The object that this address is in or next to. The library's data and the red zone in front of an
+ * object belong to it, not to the object before. In explain.c. */
+char *debug_nearest_object(const struct slab_cache *cache, const struct slab *slab,
+			   const void *address);
+/* Add where the address is, as seen from an object of this size. In explain.c. */
+void debug_tell_place(struct os_long *report, const char *address, const char *object, size_t size);
+/* Was fault->object, in a slab of fault->holder, ever prepared? If not, it has no records. */
+bool debug_has_object(const struct debug_fault *fault);
+/* Add the lines about fault->object, which is in a slab of fault->holder: where the pointer is, its
+ * state, who allocated and freed it, and a dump. */
 void debug_tell_object(struct os_long *report, const struct debug_fault *fault)
 	__attribute__((cold));
 
 /* --- pointer.c -------------------------------------------------------------------------------- */
 
-/* Is this an object of the cache that was handed out at least once? False after a report. */
+/* Is this an object of the cache that was prepared to be handed out? False after a report. */
 bool debug_is_object(struct slab_cache *cache, void *pointer, const char *call);
 
 #endif

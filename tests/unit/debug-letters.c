@@ -6,6 +6,7 @@
 
 #include "cache/cache.h"
 #include "debug/object.h"
+#include "kit/cache.h"
 #include "kit/process.h"
 #include "kit/told.h"
 #include "kit/unit.h"
@@ -291,6 +292,54 @@ static void kmalloc_gap(void **state)
 	flags_of("", "");
 }
 
+/* --- frees of addresses in that room ---------------------------------------------------------- */
+
+static void ignored_at(struct kmem_cache *s, void *pointer, const char *place, const char *advice)
+{
+	told_begin(&told);
+	kmem_cache_free(s, pointer);
+	assert_true(told_end(&told) > 0);
+	if (!strstr(told.text, "Invalid object pointer") || !strstr(told.text, place) ||
+	    !strstr(told.text, advice))
+		fail_msg("%s", told.text);
+}
+
+static void pointers_beside_objects(void **state)
+{
+	struct kmem_cache *s = make("beside", 32, F | Z | P | U | SLAB_NO_USER_FLAGS);
+	const struct slab_cache *slabs = &s->sheaf.slab;
+	char *object = kmem_cache_alloc(s, GFP_KERNEL),
+	     *first = slab_object(slabs, page_slab(object), 0);
+
+	(void)state;
+	ignored_at(s, object + 32, "is 0 bytes past the end of an object", "was allocated");
+	ignored_at(s, object + 35, "is 3 bytes past the end of an object", "was allocated");
+	ignored_at(s, object - 4, "is 4 bytes in front of an object", "was allocated");
+	ignored_at(s, first - slabs->extra->before, "in front of an object", "was allocated");
+	kmem_cache_free(s, object);
+	kmem_cache_destroy(s);
+}
+
+/* In a part of the slab that has never been used. */
+static void nothing_was_ever_there(void **state)
+{
+	struct kmem_cache *s = make("fresh", 8, Z | SLAB_NO_USER_FLAGS);
+	const struct slab_cache *slabs = &s->sheaf.slab;
+	char *object = kmem_cache_alloc(s, GFP_KERNEL);
+	struct slab *slab = page_slab(object);
+	unsigned int index = slab_order_of(slabs, slab->state).objects;
+
+	(void)state;
+	do
+		assert_int_not_equal(index, 0);
+	while (slab_is_prepared(slabs, slab, --index));
+	ignored_at(s, slab_object(slabs, slab, index), "", "no object was ever allocated at this");
+	ignored_at(s, slab_object(slabs, slab, index) + 4, "", "no object was ever allocated at");
+	assert_null(strstr(told.text, "slab_debug with U"));
+	kmem_cache_free(s, object);
+	kmem_cache_destroy(s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -301,6 +350,8 @@ int main(void)
 		cmocka_unit_test(layouts),
 		cmocka_unit_test(what_does_not_fit),
 		cmocka_unit_test(debug_caches_are_not_merged),
+		cmocka_unit_test(pointers_beside_objects),
+		cmocka_unit_test(nothing_was_ever_there),
 	};
 
 	/* The library reads its own options at its first use. */

@@ -187,8 +187,7 @@ static void interior_pointer(void **state)
 								  FIX("interior", IGNORED) TRY(
 									  "interior",
 									  "pass the address that "
-									  "was allocated, not one "
-									  "inside the object"));
+									  "was allocated"));
 	kmem_cache_free(s, object);
 	end(s);
 }
@@ -240,7 +239,8 @@ static void wrong_cache(void **state)
 					    FRESH(" +0") FRESH("+16") RIGHT32("cc") FOUND(
 						    "kmem_cache_free(wrong") FIX("wrong", IGNORED)
 						    TRY("wrong",
-							"free it to the cache that it came from"));
+							"free it to the cache that it came from, "
+							"or with kfree()"));
 	kmem_cache_free(other, object);
 	end(other);
 	end(s);

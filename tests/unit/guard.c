@@ -235,12 +235,12 @@ static void wrong_frees(void **state)
 		0, free_inside,
 		HEAD("inside", "Invalid object pointer") "PTR is 4 bytes into an object\n" GUARDED(
 			"inside", "32", "in use") FOUND("kmem_cache_free(inside")
-			ENDS("inside", IGNORED,
-			     "pass the address that was allocated, not one inside the object"));
+			ENDS("inside", IGNORED, "pass the address that was allocated"));
 	ends_with(0, free_elsewhere,
 		  HEAD("yours", "Wrong slab cache") "PTR belongs to mine, not to yours\n" GUARDED(
 			  "mine", "32", "in use") FOUND("kmem_cache_free(yours")
-			  ENDS("yours", IGNORED, "free it to the cache that it came from"));
+			  ENDS("yours", IGNORED,
+			       "free it to the cache that it came from, or with kfree()"));
 	ends_with(0, free_retired,
 		  HEAD("retired", "Object waits for a grace period")
 			  GUARDED("retired", "32", "waits for a grace period")
