@@ -3,78 +3,10 @@
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
-#include <sheaf/group.h>
 
 #include "kit/cache.h"
+#include "kit/group_data.h"
 #include "kit/process.h"
-#include "kit/unit.h"
-#include "os/atomic.h"
-
-enum {
-	SIZE = 1000
-};
-
-struct data {
-	struct kmem_group *g;
-	uint32_t ended, inside, called;
-	void (*then)(struct data *data);
-};
-
-static uint32_t first_goes_on;
-
-static void end(void *p)
-{
-	struct data *data = p;
-
-	assert_int_equal(os_load_acquire(&data->inside), 0);
-	os_fetch_add(&data->ended, 1);
-}
-
-static void event(struct kmem_group *g, enum kmem_group_event event, uint64_t bytes, void *p)
-{
-	struct data *data = p;
-
-	(void)event, (void)bytes;
-	assert_ptr_equal(g, data->g);
-	assert_int_equal(data->ended, 0);
-	os_fetch_add(&data->called, 1);
-	os_store_release(&data->inside, 1);
-	if (data->then)
-		data->then(data);
-	assert_int_equal(os_load_acquire(&data->ended), 0);
-	os_store_release(&data->inside, 0);
-}
-
-static struct kmem_group_args args_of(struct data *data)
-{
-	return (struct kmem_group_args){.high = 1, .event = event, .data = data, .end = end};
-}
-
-static struct kmem_group *group_with(struct data *data)
-{
-	struct kmem_group_args args = args_of(data);
-
-	data->g = kmem_group_create("data", NULL, &args);
-	assert_non_null(data->g);
-	return data->g;
-}
-
-static int set(struct data *data, struct kmem_group *g)
-{
-	struct kmem_group_args args = args_of(data);
-
-	data->g = g;
-	return kmem_group_set_limits(g, &args);
-}
-
-/* Pass the mark: the callback runs. */
-static void pass_the_mark(struct kmem_group *g)
-{
-	void *block = kmalloc_charged(SIZE, GFP_KERNEL, g);
-
-	assert_non_null(block);
-	kfree(block);
-}
 
 /* --- without a callback that runs ------------------------------------------------------------- */
 
@@ -165,8 +97,6 @@ static void ends_with_the_last_user(void **state)
 
 /* --- in a callback ---------------------------------------------------------------------------- */
 
-static struct data first, second, third;
-
 static void replaces_twice(struct data *data)
 {
 	assert_int_equal(set(&second, data->g), 0);
@@ -187,13 +117,6 @@ static void puts_it(struct data *data)
 {
 	kmem_group_put(data->g);
 	assert_int_equal(data->ended, 0);
-}
-
-static int set_up(void **state)
-{
-	(void)state;
-	first = second = third = (struct data){.ended = 0};
-	return 0;
 }
 
 static void is_replaced_in_its_callback(void **state)
@@ -235,6 +158,8 @@ static void ends_in_its_callback(void **state)
 
 /* --- while another thread's callback runs ----------------------------------------------------- */
 
+static uint32_t first_goes_on;
+
 /* Until the first thread waits for this callback. */
 static void waits_for_the_first(struct data *data)
 {
@@ -242,12 +167,6 @@ static void waits_for_the_first(struct data *data)
 	while (!os_load_acquire(&first_goes_on))
 		sched_yield();
 	wait_until_first_sleeps();
-}
-
-static void *passes_the_mark(void *g)
-{
-	pass_the_mark(g);
-	return NULL;
 }
 
 static pthread_t begin_in_another_thread(void)
@@ -306,66 +225,6 @@ static void putting_waits(void **state)
 	has_ended(thread);
 }
 
-/* --- fork ------------------------------------------------------------------------------------- */
-
-static pid_t child = -1;
-
-static void replaces_and_forks(struct data *data)
-{
-	assert_int_equal(set(&second, data->g), 0);
-	child = fork();
-	/* What runs here is not over. */
-	pass_the_mark(data->g);
-	assert_int_equal(data->ended, 0);
-}
-
-/* A callback that forks goes on in both. */
-static void in_both_processes(void **state)
-{
-	struct kmem_group *g = group_with(&first);
-
-	(void)state;
-	first.then = replaces_and_forks;
-	pass_the_mark(g);
-	assert_int_equal(first.ended, 1);
-	kmem_group_put(g);
-	assert_int_equal(second.ended, 1);
-	if (!child)
-		_exit(0);
-	assert_int_equal(status_of(child), 0);
-}
-
-static void goes_on(struct data *data)
-{
-	(void)data;
-	while (!os_load_acquire(&first_goes_on))
-		sched_yield();
-}
-
-/* The thread that called it has vanished in the child, with its reference. */
-static void in_a_child_without_its_caller(void **state)
-{
-	pthread_t thread;
-
-	(void)state;
-	first.then = goes_on;
-	first_goes_on = 0;
-	assert_int_equal(pthread_create(&thread, NULL, passes_the_mark, group_with(&first)), 0);
-	while (!os_load_acquire(&first.inside))
-		sched_yield();
-	child = fork();
-	if (!child) {
-		first.inside = 0;
-		kmem_group_put(first.g);
-		_exit(first.ended != 1);
-	}
-	os_store_release(&first_goes_on, 1);
-	pthread_join(thread, NULL);
-	assert_int_equal(status_of(child), 0);
-	kmem_group_put(first.g);
-	assert_int_equal(first.ended, 1);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -379,8 +238,6 @@ int main(void)
 		cmocka_unit_test_setup(replacing_waits, set_up),
 		cmocka_unit_test_setup(replacing_functions_waits, set_up),
 		cmocka_unit_test_setup(putting_waits, set_up),
-		cmocka_unit_test_setup(in_both_processes, set_up),
-		cmocka_unit_test_setup(in_a_child_without_its_caller, set_up),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
