@@ -38,7 +38,7 @@ static int verify_charges(struct kmem_cache *s)
 {
 	struct check check = {.s = s, .call = "kmem_group_verify"};
 
-	check_all(&check, find_uncharged);
+	verify_check_all(&check, find_uncharged);
 	return check.faults;
 }
 

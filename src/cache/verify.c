@@ -128,7 +128,7 @@ static void mark_slab(struct check *check, struct slab *slab)
 			    "begins a slab with more objects cached than used");
 }
 
-bool check_all(struct check *check, void (*each)(struct check *check, struct slab *slab))
+bool verify_check_all(struct check *check, void (*each)(struct check *check, struct slab *slab))
 {
 	/* Other caches are not drained, and reports about debug caches do not wait. */
 	bool locks = sheaf_capacity(&check->s->sheaf), copied;
@@ -152,7 +152,7 @@ static int verify(struct kmem_cache *s)
 	sheaf_give_deferred(&s->sheaf);
 	/* Otherwise frees of other caches could let its objects go meanwhile. */
 	check.faults = quarantine_end(&s->sheaf.slab);
-	looked = check_all(&check, mark_slab);
+	looked = verify_check_all(&check, mark_slab);
 	if (check.matched != check.sheaves.n)
 		check_fault(&check, s,
 			    "(the cache) has sheaves with pointers that are in none of its slabs");
