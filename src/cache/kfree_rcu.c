@@ -31,12 +31,18 @@
 #define COLD __attribute__((cold, noinline))
 #define FAST __attribute__((aligned(64)))
 
-/* The provider of a cache that has retired objects before, or of the process. */
+/* The provider of a cache that has retired objects before, or of the process. Here and below, s is
+ * NULL for large blocks. */
 static struct grace *grace_of_cache(struct kmem_cache *s)
 {
-	struct sheaf_rcu *rcu = sheaf_rcu_of(&s->sheaf);
+	struct sheaf_rcu *rcu = s ? sheaf_rcu_of(&s->sheaf) : NULL;
 
 	return rcu ? rcu->user.grace : grace_of(NULL);
+}
+
+static const char *retired_name(const struct kmem_cache *s)
+{
+	return s ? s->name : "large block";
 }
 
 static __attribute__((noreturn)) void no_provider(const char *name, void *object)
@@ -89,18 +95,21 @@ static struct grace *begin_retiring(struct kmem_cache *s, void *object)
 {
 	struct grace *grace = grace_of_cache(s);
 
-	if (os_load_acquire(&s->sheaf.rcu) || cache_has_no_readers(grace))
-		return grace;
+	tsan_given(object);
+	if (cache_has_no_readers(grace))
+		return NULL;
 	if (!grace)
-		no_provider(s->name, object);
-	if (!cache_begin_rcu(s, grace))
+		no_provider(retired_name(s), object);
+	if (s && !os_load_acquire(&s->sheaf.rcu) && !cache_begin_rcu(s, grace))
 		os_store_relaxed(&s->used_rcu_any, 1);
 	return grace;
 }
 
-/* Among pointers of any kind; of no cache, if s is NULL. */
-static bool retire_any(struct grace *grace, struct kmem_cache *s, void *object, size_t offset)
+/* In an rcu_free sheaf, or among pointers of any kind. False: there is no memory. */
+static bool retire_with(struct grace *grace, struct kmem_cache *s, void *object, size_t offset)
 {
+	if (s && os_load_acquire(&s->sheaf.rcu) && sheaf_rcu_free(&s->sheaf, object))
+		return true;
 	if (s) {
 		stat_add(&s->sheaf.slab, STAT_free_rcu_sheaf_fail, 1);
 		stat_add(&s->sheaf.slab, STAT_rcu_over_limit, grace_is_over_limit(grace));
@@ -116,9 +125,7 @@ static bool retire(struct kmem_cache *s, void *object, size_t offset)
 		cache_free_waited(1, &object, "kfree_rcu");
 		return true;
 	}
-	if (os_load_acquire(&s->sheaf.rcu) && sheaf_rcu_free(&s->sheaf, object))
-		return true;
-	return retire_any(grace, s, object, offset);
+	return retire_with(grace, s, object, offset);
 }
 
 bool cache_retire(struct kmem_cache *s, void *object, const char *call)
@@ -136,17 +143,17 @@ bool cache_retire(struct kmem_cache *s, void *object, const char *call)
 
 static COLD void retire_slow(struct kmem_cache *s, void *object, size_t offset)
 {
+	const char *call = offset == RCU_NO_HEAD ? "kmem_cache_free_rcu" : "kfree_rcu";
 	int saved = errno;
 
 	/* A hardened cache checks the object first. */
-	if (!cache_is_hardened(s) && sheaf_push_remote((char *)s, object, true))
+	if (s && !cache_is_hardened(s) && sheaf_push_remote((char *)s, object, true))
 		return;
-	if (object && !cache_is_gone(s, "kfree_rcu") &&
-	    cache_retire(s, object, "kmem_cache_free_rcu") && !retire(s, object, offset))
-		os_report("kfree_rcu(%s, %p): no memory to store the pointer until a grace period "
-			  "has passed; the object is leaked. kfree_rcu(pointer, field) needs no "
-			  "memory",
-			  s->name, object);
+	if (object && !(s && cache_is_gone(s, call)) && cache_retire(s, object, call) &&
+	    !retire(s, object, offset))
+		os_report("%s(%s, %p): no memory to store the pointer until a grace period has "
+			  "passed; the object is leaked. kfree_rcu(pointer, field) needs no memory",
+			  call, retired_name(s), object);
 	cache_leave();
 	errno = saved;
 }
@@ -159,36 +166,10 @@ static struct kmem_cache *owner_of(const void *object)
 	return owner && owner != &kmalloc_large.sheaf.slab ? cache_of_slab(owner) : NULL;
 }
 
-static void retire_large(void *object, size_t offset)
-{
-	struct grace *grace = grace_of(NULL);
-
-	tsan_given(object);
-	if (cache_has_no_readers(grace))
-		large_free(object, "kfree_rcu");
-	else if (!grace)
-		no_provider("large block", object);
-	else if (!rcu_any_free(grace, object, offset))
-		os_report("kfree_rcu(%p): no memory to store the pointer until a grace period has "
-			  "passed; the object is leaked. kfree_rcu(pointer, field) needs no memory",
-			  object);
-}
-
 static COLD void retire_other(void *object, size_t offset)
 {
-	struct kmem_cache *s = cache_of_guarded(object);
-	int saved = errno;
-
-	if (s) {
-		retire_slow(s, object, offset);
-		return;
-	}
-	if (ZERO_OR_NULL_PTR(object))
-		return;
-	if (large_retire(object, "kfree_rcu"))
-		retire_large(object, offset);
-	cache_leave();
-	errno = saved;
+	if (!ZERO_OR_NULL_PTR(object))
+		retire_slow(cache_of_guarded(object), object, offset);
 }
 
 /* Push into this CPU's rcu_free sheaf: in one section, as the cache's retire_by says, whose address
@@ -263,41 +244,30 @@ SHEAF_PUBLIC FAST void __kvfree_rcu(const void *pointer, size_t offset)
 		retire_rest(cache_of_slab(owner), object, offset);
 }
 
-static void retire_or_wait(struct grace *grace, struct kmem_cache *s, void *object)
+static void retire_or_wait(struct kmem_cache *s, void *object)
 {
-	if (grace_is_over_limit(grace))
+	struct grace *grace = begin_retiring(s, object);
+
+	if (grace && grace_is_over_limit(grace))
 		grace_barrier(grace, NULL);
-	if ((s && os_load_acquire(&s->sheaf.rcu) && sheaf_rcu_free(&s->sheaf, object)) ||
-	    retire_any(grace, s, object, RCU_NO_HEAD))
+	if (grace && retire_with(grace, s, object, RCU_NO_HEAD))
 		return;
-	/* There is no memory, and the caller may wait. */
-	grace_wait(grace, grace_now(grace));
+	if (grace) /* There is no memory, and the caller may wait. */
+		grace_wait(grace, grace_now(grace));
 	cache_free_waited(1, &object, "kfree_rcu_mightsleep");
 }
 
 static __attribute__((noinline)) void retire_sleeping(void *object)
 {
 	struct kmem_cache *s = owner_of(object);
-	struct grace *grace;
 	int saved = errno;
 
 	if (ZERO_OR_NULL_PTR(object) || (s && push_called(s, object)))
 		return;
 	if (!s)
 		s = cache_of_guarded(object);
-	if (!cache_retire(s, object, "kfree_rcu_mightsleep")) {
-		cache_leave();
-		errno = saved;
-		return;
-	}
-	tsan_given(object);
-	grace = s ? begin_retiring(s, object) : grace_of(NULL);
-	if (cache_has_no_readers(grace))
-		cache_free_waited(1, &object, "kfree_rcu_mightsleep");
-	else if (!grace)
-		no_provider("large block", object);
-	else
-		retire_or_wait(grace, s, object);
+	if (cache_retire(s, object, "kfree_rcu_mightsleep"))
+		retire_or_wait(s, object);
 	cache_leave();
 	errno = saved;
 }

@@ -264,6 +264,10 @@ static void a_retired_object_is_not_freed(void **state)
 	kmem_cache_free_rcu(s, object);
 	for (unsigned int i = 0; i < NR_CALLS; i++)
 		says(i, object, "waits for a grace period");
+	told_begin(&told);
+	__kvfree_rcu(object, 0);
+	assert_true(told_end(&told) >= 1);
+	assert_non_null(strstr(told.text, "kfree_rcu(mine, "));
 	assert_true(os_options.init_on_free || ((char *)object)[5] == 0x11);
 	by_hand_pass();
 	kvfree_rcu_barrier_on_cache(s);
