@@ -40,27 +40,22 @@ size_t debug_size(const struct slab_cache *cache, const void *object)
 	return size < cache->object_size ? size : cache->object_size;
 }
 
-static void report_state(struct slab_cache *cache, void *object, const char *call)
+static void report_overwritten(const struct slab_cache *cache, const void *object, const char *call)
 {
 	struct debug_fault fault = debug_fault_of(cache, object, call);
 
-	fault.what = "Object metadata overwritten";
 	fault.fix = "the metadata was restored from data outside the slab";
-	fault.advice =
-		"something wrote far in front of this object, or far past the end of the one "
-		"before it";
-	debug_report(&fault);
+	debug_report(&fault, "Object metadata overwritten",
+		     "something wrote far in front of this object, or far past the end of the one "
+		     "before it");
 }
 
-static void report_not_used(struct slab_cache *cache, void *object, uint32_t state,
+static void report_not_used(const struct slab_cache *cache, const void *object, uint32_t state,
 			    const char *advice, const char *call)
 {
 	struct debug_fault fault = debug_fault_of(cache, object, call);
 
-	fault.what = debug_what_of_double(state);
-	fault.fix = "the call was ignored";
-	fault.advice = advice;
-	debug_report(&fault);
+	debug_report_state(&fault, state, advice);
 }
 
 /* --- the life of an object -------------------------------------------------------------------- */
@@ -90,7 +85,7 @@ static bool is_untouched(struct slab_cache *cache, void *object, uint32_t state,
 	int faults = 0;
 
 	if (os_load_relaxed(&head->state) != state) {
-		report_state(cache, object, call);
+		report_overwritten(cache, object, call);
 		faults++;
 	}
 	os_store_relaxed(&head->size, cache->object_size);
@@ -162,10 +157,10 @@ static bool settle(struct slab_cache *cache, void *object, uint32_t state, uint3
 	if (state == DEBUG_USED && os_cmpxchg(&head->state, &state, next))
 		return true;
 	if (is_state(state)) {
-		report_not_used(cache, object, state, debug_advice_of_double(state), call);
+		report_not_used(cache, object, state, NULL, call);
 		return false;
 	}
-	report_state(cache, object, call);
+	report_overwritten(cache, object, call);
 	found = debug_is_free_in_slab(cache, object) ? DEBUG_FREE
 		: quarantine_has(object)	     ? DEBUG_RESTS
 						     : next;
@@ -260,7 +255,7 @@ int debug_verify(struct slab_cache *cache, void *object, bool is_free, bool fork
 	if (!is_free && (is_on_its_way(state) || (forked && !is_state(state))))
 		return 0;
 	if (is_free ? state != DEBUG_FREE : state != DEBUG_USED && state != DEBUG_WAITS && !rests) {
-		report_state(cache, object, call);
+		report_overwritten(cache, object, call);
 		os_store_relaxed(&head->state, is_free ? DEBUG_FREE : DEBUG_USED);
 		faults++;
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Reports about guarded objects, in the form of debug/report.h, and about refused accesses. */
+/* Reports about accesses that were refused, in the form of debug/report.h. */
 #include <string.h>
 
 #include "debug/guard_slot.h"
@@ -18,66 +18,6 @@ static const char *name_of(const struct guard_slot *slot)
 {
 	return guard_notes_of(slot)->name;
 }
-
-static void tell_guarded(struct os_long *report, const struct guard_slot *slot)
-{
-	const struct guard_notes *notes = guard_notes_of(slot);
-
-	os_long_add(report, "Guarded object %p @cache=%s size=%u, %s\n", slot->object,
-		    name_of(slot), os_load_relaxed(&slot->size),
-		    debug_state_name(os_load_acquire(&slot->state)));
-	track_print(report, &notes->tracks[DEBUG_ALLOCATED], "Allocated");
-	track_print(report, &notes->tracks[DEBUG_FREED], "Freed");
-}
-
-static struct debug_bytes bytes_near(const struct guard_fault *fault)
-{
-	struct guard_zones zones = guard_zones_of(fault->slot);
-
-	return (struct debug_bytes){
-		.object = zones.object,
-		.left = (size_t)(zones.object - zones.open),
-		.size = (size_t)(zones.end - zones.object),
-		.right = (size_t)(zones.closed - zones.end),
-		.from = fault->from,
-		.length = fault->length,
-		.expected = fault->expected,
-	};
-}
-
-void guard_report(const struct guard_fault *fault)
-{
-	const struct guard_slot *slot = fault->slot;
-	const struct slab_cache *holder = slot ? os_load_relaxed(&slot->cache) : NULL;
-	const char *name = fault->cache ? fault->cache->name : slot ? name_of(slot) : "(any)";
-	struct os_long *report = debug_begin(name, fault->what);
-	ptrdiff_t into = slot ? (const char *)fault->pointer - slot->object : 0;
-	struct debug_bytes bytes;
-
-	if (!report)
-		return;
-	if (fault->from) {
-		bytes = bytes_near(fault);
-		debug_tell_wrong(report, &bytes);
-	}
-	if (fault->cache && holder && holder != fault->cache)
-		os_long_add(report, "%p belongs to %s, not to %s\n", fault->pointer, name_of(slot),
-			    name);
-	else if (!slot)
-		os_long_add(report, "%p is in no object\n", fault->pointer);
-	if (into)
-		os_long_add(report, "%p is %td bytes into an object\n", fault->pointer, into);
-	if (slot)
-		tell_guarded(report, slot);
-	/* Otherwise the object's pages may be closed. */
-	if (fault->from)
-		debug_dump(report, &bytes);
-	debug_tell_finder(report, fault->call, name, fault->pointer);
-	os_long_add(report, "FIX %s: %s\nTRY %s: %s\n", name, fault->fix, name, fault->advice);
-	os_long_end(report);
-}
-
-/* --- accesses that were refused --------------------------------------------------------------- */
 
 /* An access to closed pages: which object it missed. */
 struct miss {
@@ -165,7 +105,7 @@ static void tell_miss(struct os_long *report, const struct miss *miss, const str
 	else
 		os_long_add(report, "%p is %zu bytes into an object\n", fault->address,
 			    miss->distance);
-	tell_guarded(report, miss->slot);
+	debug_tell_guarded(report, miss->slot);
 	os_long_add(report, "%s %p in thread %u on CPU %u:\n", access_name(fault->access),
 		    fault->address, os_thread(), os_cpu());
 	tell_stack(report, fault->ip);

@@ -36,11 +36,8 @@ struct guard_notes {
 
 /* --- guarded.c -------------------------------------------------------------------------------- */
 
-/* The red zones of an object in use, from its first open byte to its last. */
-struct guard_zones {
-	uint8_t *open, *object, *end, *closed; /* end: of the requested bytes */
-};
-struct guard_zones guard_zones_of(const struct guard_slot *slot);
+/* Of an object in use, from its first open byte to its last. */
+struct debug_zones guard_zones_of(const struct guard_slot *slot);
 
 /* --- guard.c ---------------------------------------------------------------------------------- */
 
@@ -60,20 +57,5 @@ struct guard_place guard_place_of(const void *address);
 struct guard_notes *guard_notes_of(const struct guard_slot *slot);
 /* Call this for each slot that was ever used. */
 void guard_for_each(void (*each)(void *data, struct guard_slot *slot), void *data);
-
-/* --- guard_report.c --------------------------------------------------------------------------- */
-
-/* What is wrong with a freed pointer, or with the bytes around its object. */
-struct guard_fault {
-	const char *what, *advice, *fix;
-	const char *call;
-	const void *pointer;
-	const struct slab_cache *cache; /* the cache it is freed to; NULL: any */
-	const struct guard_slot *slot;	/* NULL: the pointer is in no object */
-	const uint8_t *from; /* bytes that should be `expected`; NULL: no bytes are wrong */
-	size_t length;
-	uint8_t expected;
-};
-void guard_report(const struct guard_fault *fault) __attribute__((cold));
 
 #endif

@@ -10,12 +10,12 @@
 #include "os/memory.h"
 #include "os/program.h"
 
-struct guard_zones guard_zones_of(const struct guard_slot *slot)
+struct debug_zones guard_zones_of(const struct guard_slot *slot)
 {
 	uint8_t *object = (uint8_t *)slot->object;
 	uint32_t size = os_load_relaxed(&slot->size);
 
-	return (struct guard_zones){
+	return (struct debug_zones){
 		.open = (uint8_t *)os_round_down((uintptr_t)object),
 		.object = object,
 		.end = object + (size < slot->object_size ? size : slot->object_size),
@@ -25,48 +25,40 @@ struct guard_zones guard_zones_of(const struct guard_slot *slot)
 
 static void fill_guarded_zones(const struct guard_slot *slot)
 {
-	struct guard_zones zones = guard_zones_of(slot);
+	struct debug_zones zones = guard_zones_of(slot);
 
 	memset(zones.open, DEBUG_ZONE_USED, (size_t)(zones.object - zones.open));
 	memset(zones.end, DEBUG_ZONE_USED, (size_t)(zones.closed - zones.end));
 }
 
-static bool is_whole(const struct guard_slot *slot, uint8_t *from, const uint8_t *to,
-		     const char *what, const char *advice, const char *call)
+static struct debug_fault fault_in(const struct guard_slot *slot, const struct slab_cache *cache,
+				   const void *pointer, const char *call)
 {
-	struct guard_fault fault = {
-		.what = what,
-		.advice = advice,
-		.fix = "the red zone was restored",
-		.call = call,
-		.pointer = slot->object,
-		.cache = os_load_relaxed(&slot->cache),
-		.slot = slot,
-		.from = from,
-		.length = (size_t)(to - from),
-		.expected = DEBUG_ZONE_USED,
-	};
+	struct debug_fault fault = debug_fault_of(cache, pointer, call);
 
-	if (bytes_are(from, fault.length, DEBUG_ZONE_USED))
-		return true;
-	guard_report(&fault);
-	memset(from, DEBUG_ZONE_USED, fault.length);
-	return false;
+	fault.slot = slot;
+	fault.object = slot ? slot->object : NULL;
+	fault.holder = slot ? os_load_relaxed(&slot->cache) : NULL;
+	return fault;
 }
 
 /* Find writes next to the object that were too near to fault. Returns the number of faults. */
 static int check_guarded_zones(const struct guard_slot *slot, const char *call)
 {
-	struct guard_zones zones = guard_zones_of(slot);
+	struct debug_zones zones = guard_zones_of(slot);
+	struct debug_fault fault =
+		fault_in(slot, os_load_relaxed(&slot->cache), slot->object, call);
 
-	return !is_whole(slot, zones.open, zones.object, "Left Redzone overwritten",
-			 "something wrote in front of this object: look for a negative index, or a "
-			 "pointer moved back too far",
-			 call) +
-	       !is_whole(slot, zones.end, zones.closed, "Right Redzone overwritten",
-			 "something wrote past the end of this object: look for an index or a "
-			 "length that is too large",
-			 call);
+	fault.fix = "the red zone was restored";
+	fault.expected = DEBUG_ZONE_USED;
+	return debug_restore(&fault, zones.open, (size_t)(zones.object - zones.open),
+			     "Left Redzone overwritten",
+			     "something wrote in front of this object: look for a negative index, "
+			     "or a pointer moved back too far") +
+	       debug_restore(&fault, zones.end, (size_t)(zones.closed - zones.end),
+			     "Right Redzone overwritten",
+			     "something wrote past the end of this object: look for an index or a "
+			     "length that is too large");
 }
 
 /* T: only in caches whose objects are all checked; samples of other caches are not traced. */
@@ -115,7 +107,7 @@ void *guard_alloc(struct slab_cache *cache)
 void guard_set_size(void *object, size_t size)
 {
 	struct guard_slot *slot = guard_place_of(object).in;
-	struct guard_zones zones;
+	struct debug_zones zones;
 
 	if (!slot || slot->object != object || size > os_load_relaxed(&slot->size))
 		return;
@@ -137,36 +129,23 @@ static bool is_inside(const struct guard_slot *slot, const void *pointer)
 	return (uintptr_t)pointer - (uintptr_t)slot->object < slot->object_size;
 }
 
-static struct guard_fault fault_of(const struct guard_slot *slot, struct slab_cache *cache,
-				   const void *pointer, const char *call)
-{
-	return (struct guard_fault){
-		.fix = "the call was ignored",
-		.call = call,
-		.pointer = pointer,
-		.cache = cache,
-		.slot = slot,
-	};
-}
-
 /* The slot of a pointer. NULL after a report: it belongs to no object, or to another cache. */
 static struct guard_slot *slot_of_call(struct slab_cache *cache, void *pointer, const char *call)
 {
 	struct guard_slot *slot = guard_place_of(pointer).in;
-	const struct slab_cache *holder = slot ? os_load_relaxed(&slot->cache) : NULL;
-	struct guard_fault fault = fault_of(slot, cache, pointer, call);
+	struct debug_fault fault;
 
 	if (slot && !is_inside(slot, pointer))
-		fault.slot = slot = NULL;
-	fault.what = "Invalid object pointer";
-	if (!slot || pointer != slot->object)
-		fault.advice = "pass the address that was allocated";
-	else if (cache && holder && holder != cache) {
-		fault.what = "Wrong slab cache";
-		fault.advice = "free it to the cache that it came from, or with kfree()";
-	} else
+		slot = NULL;
+	fault = fault_in(slot, cache, pointer, call);
+	if (pointer != fault.object)
+		debug_report(&fault, "Invalid object pointer",
+			     "pass the address that was allocated");
+	else if (cache && fault.holder && fault.holder != cache)
+		debug_report(&fault, "Wrong slab cache",
+			     "free it to the cache that it came from, or with kfree()");
+	else
 		return slot;
-	guard_report(&fault);
 	return NULL;
 }
 
@@ -174,16 +153,14 @@ static struct guard_slot *slot_of_call(struct slab_cache *cache, void *pointer, 
 static bool begin_free(struct guard_slot *slot, struct slab_cache *cache, uint32_t from,
 		       uint32_t next, const char *call)
 {
-	struct guard_fault fault = fault_of(slot, cache, slot->object, call);
+	struct debug_fault fault = fault_in(slot, cache, slot->object, call);
 	uint32_t state = from;
 
 	/* A provider that frees at once frees objects that are still in use. */
 	if (os_cmpxchg(&slot->state, &state, next) ||
 	    (state == DEBUG_USED && os_cmpxchg(&slot->state, &state, next)))
 		return true;
-	fault.what = debug_what_of_double(state);
-	fault.advice = debug_advice_of_double(state);
-	guard_report(&fault);
+	debug_report_state(&fault, state, NULL);
 	return false;
 }
 
@@ -216,14 +193,12 @@ bool guard_is_used(void *object, bool retired, const char *call)
 {
 	struct guard_slot *slot = slot_of_call(NULL, object, call);
 	uint32_t state = slot ? os_load_acquire(&slot->state) : DEBUG_FREE;
-	struct guard_fault fault = fault_of(slot, NULL, object, call);
+	struct debug_fault fault = fault_in(slot, NULL, object, call);
 
 	if (state == DEBUG_USED || (retired && state == DEBUG_WAITS))
 		return true;
-	fault.what = debug_what_of_double(state);
-	fault.advice = DEBUG_ADVICE_OF_USE;
 	if (slot)
-		guard_report(&fault);
+		debug_report_state(&fault, state, DEBUG_ADVICE_OF_USE);
 	return false;
 }
 

@@ -32,6 +32,11 @@ enum debug_state {
 	DEBUG_LEAKED = 0xdeb61eac,
 };
 
+/* An object and the red zones next to it; end: of the requested bytes. */
+struct debug_zones {
+	uint8_t *open, *object, *end, *closed;
+};
+
 /* In front of the left red zone. */
 struct debug_head {
 	uint32_t state;

@@ -4,6 +4,16 @@
 #include "debug/report.h"
 #include "os/atomic.h"
 
+static const char *advice_of(const struct debug_fault *fault)
+{
+	if (fault->holder)
+		return debug_has_object(fault) ? "pass the address that was allocated"
+					       : "no object was ever allocated at this address";
+	return page_is_ours(fault->pointer)
+		       ? "there is no object at this address now; it may have been freed before"
+		       : "free it with the allocator that it came from";
+}
+
 static void report_pointer(struct slab_cache *cache, void *pointer, struct slab *slab,
 			   const char *call)
 {
@@ -12,23 +22,14 @@ static void report_pointer(struct slab_cache *cache, void *pointer, struct slab 
 
 	fault.pointer = pointer;
 	fault.holder = holder;
-	fault.fix = "the call was ignored";
 	/* The owner of a page run has no slab layout. */
 	if (holder && holder->size)
 		fault.object = debug_nearest_object(holder, slab, pointer);
-	fault.what = holder && holder != cache ? "Wrong slab cache" : "Invalid object pointer";
 	if (holder && holder != cache)
-		fault.advice = "free it to the cache that it came from, or with kfree()";
-	else if (holder && !debug_has_object(&fault))
-		fault.advice = "no object was ever allocated at this address";
-	else if (holder)
-		fault.advice = "pass the address that was allocated";
-	else if (page_is_ours(pointer))
-		fault.advice =
-			"there is no object at this address now; it may have been freed before";
+		debug_report(&fault, "Wrong slab cache",
+			     "free it to the cache that it came from, or with kfree()");
 	else
-		fault.advice = "free it with the allocator that it came from";
-	debug_report(&fault);
+		debug_report(&fault, "Invalid object pointer", advice_of(&fault));
 }
 
 bool debug_is_object(struct slab_cache *cache, void *pointer, const char *call)

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "debug/guard_slot.h"
 #include "os/atomic.h"
 #include "os/long_report.h"
 #include "os/machine.h"
@@ -21,43 +22,44 @@
 /* A dump that is being made. */
 struct dump {
 	struct os_long *report;
-	const struct debug_bytes *bytes;
+	const struct debug_fault *fault;
 	const uint8_t *first; /* the first wrong byte, or the object's first */
 	unsigned int rows;
 };
 
 /* The bytes may change meanwhile: an object that was freed twice has two owners. */
-static TOOLS_LOOK const uint8_t *first_wrong(const struct debug_bytes *bytes)
+static TOOLS_LOOK const uint8_t *first_wrong(const struct debug_fault *fault)
 {
-	const uint8_t *byte = bytes->from, *last = byte + bytes->length - 1;
+	const uint8_t *byte = fault->from, *last = byte + fault->length - 1;
 
-	while (byte < last && *byte == bytes->expected)
+	while (byte < last && *byte == fault->expected)
 		byte++;
 	return byte;
 }
 
-static TOOLS_LOOK const uint8_t *last_wrong(const struct debug_bytes *bytes)
+static TOOLS_LOOK const uint8_t *last_wrong(const struct debug_fault *fault)
 {
-	const uint8_t *byte = bytes->from + bytes->length - 1;
+	const uint8_t *byte = fault->from + fault->length - 1;
 
-	while (byte > bytes->from && *byte == bytes->expected)
+	while (byte > fault->from && *byte == fault->expected)
 		byte--;
 	return byte;
 }
 
-TOOLS_LOOK void debug_tell_wrong(struct os_long *report, const struct debug_bytes *bytes)
+static TOOLS_LOOK void tell_wrong(struct os_long *report, const struct debug_fault *fault)
 {
-	const uint8_t *first = first_wrong(bytes), *last = last_wrong(bytes);
+	const uint8_t *first = first_wrong(fault), *last = last_wrong(fault);
+	const uint8_t *object = fault->object;
 
 	os_long_add(report, "%p-%p @offset=%td..%td. First byte 0x%02x instead of 0x%02x\n",
-		    (const void *)first, (const void *)last, first - bytes->object,
-		    last - bytes->object, *first, bytes->expected);
+		    (const void *)first, (const void *)last, first - object, last - object, *first,
+		    fault->expected);
 }
 
-static TOOLS_LOOK bool is_wrong_byte(const struct debug_bytes *bytes, const uint8_t *byte)
+static TOOLS_LOOK bool is_wrong_byte(const struct debug_fault *fault, const uint8_t *byte)
 {
-	return bytes->from && byte >= bytes->from && byte < bytes->from + bytes->length &&
-	       *byte != bytes->expected;
+	return fault->from && byte >= fault->from && byte < fault->from + fault->length &&
+	       *byte != fault->expected;
 }
 
 /* With a mark in front of each wrong byte. */
@@ -69,12 +71,12 @@ static TOOLS_LOOK void dump_row(struct dump *dump, const char *label, const uint
 
 	for (size_t i = 0; i < n; i++) {
 		used += (size_t)snprintf(hex + used, sizeof(hex) - used, "%c%02x",
-					 is_wrong_byte(dump->bytes, from + i) ? '>' : ' ', from[i]);
+					 is_wrong_byte(dump->fault, from + i) ? '>' : ' ', from[i]);
 		text[i] = (char)(from[i] >= ' ' && from[i] < 0x7f ? from[i] : '.');
 	}
 	text[n] = '\0';
-	os_long_add(dump->report, "%-8s %+5td:%-*s  %s\n", label, from - dump->bytes->object,
-		    3 * ROW, hex, text);
+	os_long_add(dump->report, "%-8s %+5td:%-*s  %s\n", label,
+		    from - (const uint8_t *)dump->fault->object, 3 * ROW, hex, text);
 	dump->rows++;
 }
 
@@ -90,36 +92,35 @@ static TOOLS_LOOK void dump_part(struct dump *dump, const char *label, const uin
 	}
 }
 
-void debug_dump(struct os_long *report, const struct debug_bytes *bytes)
+static struct debug_zones zones_of(const struct debug_fault *fault)
 {
-	const uint8_t *object = bytes->object, *end = object + bytes->size;
-	struct dump dump = {.report = report, .bytes = bytes, .first = object};
+	const struct debug_cache *debug;
+	uint8_t *object = (uint8_t *)(uintptr_t)fault->object;
 
-	if (bytes->from)
-		dump.first = first_wrong(bytes);
-	dump_part(&dump, "Redzone", object - bytes->left, object);
-	dump_part(&dump, "Object", object, end);
-	dump_part(&dump, "Redzone", end, end + bytes->right);
-}
-
-static struct debug_bytes bytes_of(const struct debug_fault *fault)
-{
-	const struct slab_cache *cache = fault->holder;
-	const struct debug_cache *debug = debug_of(cache);
-	size_t size = debug_size(cache, fault->object);
-
-	return (struct debug_bytes){
-		.object = fault->object,
-		.left = debug->left,
-		.size = size,
-		.right = cache->object_size - size + debug->right,
-		.from = fault->from,
-		.length = fault->length,
-		.expected = fault->expected,
+	if (fault->slot)
+		return guard_zones_of(fault->slot);
+	debug = debug_of(fault->holder);
+	return (struct debug_zones){
+		.open = object - debug->left,
+		.object = object,
+		.end = object + debug_size(fault->holder, object),
+		.closed = object + fault->holder->object_size + debug->right,
 	};
 }
 
-const char *debug_state_name(uint32_t state)
+static void dump_object(struct os_long *report, const struct debug_fault *fault)
+{
+	struct debug_zones zones = zones_of(fault);
+	struct dump dump = {.report = report, .fault = fault, .first = zones.object};
+
+	if (fault->from)
+		dump.first = first_wrong(fault);
+	dump_part(&dump, "Redzone", zones.open, zones.object);
+	dump_part(&dump, "Object", zones.object, zones.end);
+	dump_part(&dump, "Redzone", zones.end, zones.closed);
+}
+
+static const char *state_name(uint32_t state)
 {
 	switch (state) {
 	case DEBUG_FREE:
@@ -139,54 +140,64 @@ const char *debug_state_name(uint32_t state)
 	}
 }
 
-const char *debug_what_of_double(uint32_t state)
+void debug_tell_guarded(struct os_long *report, const struct guard_slot *slot)
 {
-	return state == DEBUG_WAITS ? "Object waits for a grace period" : "Object already free";
+	const struct guard_notes *notes = guard_notes_of(slot);
+
+	os_long_add(report, "Guarded object %p @cache=%s size=%u, %s\n", slot->object, notes->name,
+		    os_load_relaxed(&slot->size), state_name(os_load_acquire(&slot->state)));
+	track_print(report, &notes->tracks[DEBUG_ALLOCATED], "Allocated");
+	track_print(report, &notes->tracks[DEBUG_FREED], "Freed");
 }
 
-const char *debug_advice_of_double(uint32_t state)
+static void tell_slab_object(struct os_long *report, const struct slab_cache *cache,
+			     const void *object, size_t size)
 {
-	return state == DEBUG_WAITS ? "kfree_rcu() already frees it: remove one of the two calls"
-				    : "look for two owners that both free it";
+	struct slab *slab = page_slab(object);
+	uint64_t state = os_load_relaxed(&slab->state);
+
+	os_long_add(report, "Slab %p objects=%u used=%u\n", (void *)page_address(slab),
+		    slab_order_of(cache, state).objects, slab_inuse(state));
+	os_long_add(report, "Object %p @cache=%s size=%zu", object, cache->name, size);
+	if (!cache->extra) {
+		os_long_add(report, "\n");
+		return;
+	}
+	os_long_add(report, ", %s\n",
+		    state_name(os_load_acquire(&debug_head(cache, object)->state)));
+	track_print(report, debug_track(cache, object, DEBUG_ALLOCATED), "Allocated");
+	track_print(report, debug_track(cache, object, DEBUG_FREED), "Freed");
 }
 
-/* Describes the object that contains the pointer. */
 void debug_tell_object(struct os_long *report, const struct debug_fault *fault)
 {
 	const struct slab_cache *cache = fault->holder;
-	const void *object = fault->object;
-	struct slab *slab = page_slab(object);
-	uint64_t state = os_load_relaxed(&slab->state);
-	size_t size = cache->extra ? debug_size(cache, object) : cache->object_size;
-	struct debug_bytes bytes;
+	size_t size = fault->slot    ? fault->slot->object_size
+		      : cache->extra ? debug_size(cache, fault->object)
+				     : cache->object_size;
 
-	if (fault->pointer != object) {
+	if (fault->pointer != fault->object) {
 		os_long_add(report, "%p is ", fault->pointer);
-		debug_tell_place(report, fault->pointer, object, size);
+		debug_tell_place(report, fault->pointer, fault->object, size);
 		os_long_add(report, " an object\n");
 	}
-	os_long_add(report, "Slab %p objects=%u used=%u\n", (void *)page_address(slab),
-		    slab_order_of(cache, state).objects, slab_inuse(state));
-	if (!cache->extra) {
-		os_long_add(report, "Object %p @cache=%s size=%zu\n", object, cache->name, size);
-		return;
-	}
-	os_long_add(report, "Object %p @cache=%s size=%zu, %s\n", object, cache->name, size,
-		    debug_state_name(os_load_acquire(&debug_head(cache, object)->state)));
-	track_print(report, debug_track(cache, object, DEBUG_ALLOCATED), "Allocated");
-	track_print(report, debug_track(cache, object, DEBUG_FREED), "Freed");
-	bytes = bytes_of(fault);
-	debug_dump(report, &bytes);
+	if (fault->slot)
+		debug_tell_guarded(report, fault->slot);
+	else
+		tell_slab_object(report, cache, fault->object, size);
+	/* The pages of a guarded object may be closed, unless they were just looked at. */
+	if (fault->slot ? fault->from != NULL : cache->extra != NULL)
+		dump_object(report, fault);
 }
 
 bool debug_has_object(const struct debug_fault *fault)
 {
-	struct slab *slab = fault->object ? page_slab(fault->object) : NULL;
+	struct slab *slab = fault->object && !fault->slot ? page_slab(fault->object) : NULL;
 
-	return slab && os_load_acquire(&slab->cache) == fault->holder &&
-	       (!fault->holder->extra ||
-		slab_is_prepared(fault->holder, slab,
-				 slab_index(fault->holder, slab, fault->object)));
+	return fault->slot || (slab && os_load_acquire(&slab->cache) == fault->holder &&
+			       (!fault->holder->extra ||
+				slab_is_prepared(fault->holder, slab,
+						 slab_index(fault->holder, slab, fault->object))));
 }
 
 struct os_long *debug_begin(const char *name, const char *what)
@@ -197,43 +208,65 @@ struct os_long *debug_begin(const char *name, const char *what)
 	return report;
 }
 
-void debug_tell_finder(struct os_long *report, const char *call, const char *name,
-		       const void *pointer)
+static void tell_finder(struct os_long *report, const struct debug_fault *fault, const char *name)
 {
 	struct debug_track now;
 
 	track_now(&now);
-	os_long_add(report, "Found by %s(%s, %p) in thread %u on CPU %u%s\n", call, name, pointer,
-		    now.thread, now.cpu, now.n ? ":" : "");
+	os_long_add(report, "Found by %s(%s, %p) in thread %u on CPU %u%s\n", fault->call, name,
+		    fault->pointer, now.thread, now.cpu, now.n ? ":" : "");
 	os_long_stack(report, now.ip, now.n);
 }
 
-void debug_report(const struct debug_fault *fault)
+void debug_report(const struct debug_fault *fault, const char *what, const char *advice)
 {
-	struct os_long *report = debug_begin(fault->cache->name, fault->what);
+	const char *owner = fault->slot	    ? guard_notes_of(fault->slot)->name
+			    : fault->holder ? fault->holder->name
+					    : "(any)";
+	const char *name = fault->cache ? fault->cache->name : owner;
 	bool has_object = debug_has_object(fault);
+	bool users = fault->slot || (fault->cache && debug_stores_users(fault->cache));
+	struct os_long *report = debug_begin(name, what);
 
 	if (!report)
 		return;
 	tools_look(true);
-	if (fault->from) {
-		struct debug_bytes bytes = bytes_of(fault);
-
-		debug_tell_wrong(report, &bytes);
-	}
-	if (fault->holder && fault->holder != fault->cache)
-		os_long_add(report, "%p belongs to %s, not to %s\n", fault->pointer,
-			    fault->holder->name, fault->cache->name);
-	else if (!fault->holder)
+	if (fault->from)
+		tell_wrong(report, fault);
+	if (fault->cache && fault->holder && fault->holder != fault->cache)
+		os_long_add(report, "%p belongs to %s, not to %s\n", fault->pointer, owner, name);
+	else if (!fault->holder && !fault->slot)
 		os_long_add(report, "%p is in no object\n", fault->pointer);
 	if (has_object)
 		debug_tell_object(report, fault);
 	tools_look(false);
-	debug_tell_finder(report, fault->call, fault->cache->name, fault->pointer);
-	os_long_add(report, "FIX %s: %s\n", fault->cache->name, fault->fix);
-	os_long_add(report, "TRY %s: %s%s\n", fault->cache->name, fault->advice,
-		    !has_object || debug_of(fault->cache)->flags & SLAB_STORE_USER
-			    ? ""
-			    : "; slab_debug with U shows who allocated and freed it");
+	tell_finder(report, fault, name);
+	os_long_add(report, "FIX %s: %s\nTRY %s: %s%s\n", name, fault->fix, name, advice,
+		    users || !has_object ? ""
+					 : "; slab_debug with U shows who allocated and freed it");
 	os_long_end(report);
+}
+
+void debug_report_state(const struct debug_fault *fault, uint32_t state, const char *advice)
+{
+	if (!advice)
+		advice = state == DEBUG_WAITS
+				 ? "kfree_rcu() already frees it: remove one of the two calls"
+				 : "look for two owners that both free it";
+	debug_report(fault,
+		     state == DEBUG_WAITS ? "Object waits for a grace period"
+					  : "Object already free",
+		     advice);
+}
+
+int debug_restore(struct debug_fault *fault, uint8_t *from, size_t length, const char *what,
+		  const char *advice)
+{
+	if (bytes_are(from, length, fault->expected))
+		return 0;
+	fault->from = from;
+	fault->length = length;
+	debug_report(fault, what, advice);
+	memset(from, fault->expected, length);
+	return 1;
 }

@@ -49,14 +49,12 @@ static int check_zone(const struct used *used, const uint8_t *from, size_t lengt
 	for (int i = 0; i < 2; i++)
 		if (!looks_wrong(from, length, DEBUG_ZONE_USED) || !is_unchanged(used))
 			return 0;
-	fault.what = what;
-	fault.advice = advice;
 	fault.fix =
 		"nothing was changed, because the object is in use; its free will report it again";
 	fault.from = from;
 	fault.length = length;
 	fault.expected = DEBUG_ZONE_USED;
-	debug_report(&fault);
+	debug_report(&fault, what, advice);
 	return 1;
 }
 
