@@ -99,8 +99,8 @@ static struct registered *next_run(struct shrinkers_run *run)
 static void end_left_run(struct shrinkers_run *run)
 {
 	os_report_once_later(&shrinkers.told_left,
-			     "shrinkers: a callback was left by longjmp() or an exception; "
-			     "shrinkers are asked again. Let it return");
+			     "shrinkers: a callback was left by longjmp() or an exception, or "
+			     "switched stacks; shrinkers are asked again. Let it return");
 	os_leave_left_program(run->call);
 	while (next_run(run))
 		;

@@ -97,7 +97,8 @@ void group_end_left(struct kmem_group *g, uintptr_t here)
 	if (caller == os_self() && os_program_was_left(&g->call, here)) {
 		os_report_once_later(&groups.told_left,
 				     "kmem_group %s: a callback was left by longjmp() or an "
-				     "exception; it is called again. Let it return",
+				     "exception, or switched stacks; it is called again. Let it "
+				     "return",
 				     g->name);
 		os_leave_left_program(g->call);
 	} else if (caller != GROUP_VANISHED) {
