@@ -5,6 +5,7 @@
 #include "cache/block.h"
 #include "cache/reclaim.h"
 #include "debug/guard.h"
+#include "os/assert.h"
 #include "os/machine.h"
 #include "percpu/nolock.h"
 #include "rcu/rcu_free.h"
@@ -80,6 +81,10 @@ static bool own(struct kmem_cache *s, void *object, uint32_t number, bool wait)
 {
 	uint32_t *at = account_place(s, object, wait);
 
+	/* ACCOUNT-A1: the call that frees it looks for the number. */
+	os_assert(os_peek(&s->calls.free) != cache_base_calls(s).free);
+	os_assert(!at || (int32_t)os_peek(at) <= 0); /* ACCOUNT-A2 */
+	os_assert(os_peek(&os.watched));	     /* ACCOUNT-A4 */
 	if (at)
 		os_store_relaxed(at, number);
 	return at;
@@ -96,13 +101,22 @@ static bool make_place(struct kmem_cache *s, gfp_t flags, void *object)
 	return true;
 }
 
+/* ACCOUNT-A1: another thread may be in the middle of account_begin(), and this one cannot wait; so it
+ * does the same. The call that frees is exchanged last. */
+static void begin_unless_begun(struct kmem_cache *s)
+{
+	if (os_load_relaxed(&s->accounted) != ACCOUNT_ALL &&
+	    os_load_acquire(&s->calls.free) == cache_base_calls(s).free)
+		account_begin(s, ACCOUNT_FREES);
+}
+
 /* Who pays for an allocation from this cache, which is charged from now on; GROUP_NONE: nobody. */
 static uint32_t payer(struct kmem_cache *s, gfp_t flags)
 {
 	uint32_t number = account_wanted(s, flags);
 
-	if (number && !cache_is_accounted(s))
-		account_begin(s, ACCOUNT_FREES);
+	if (number)
+		begin_unless_begun(s);
 	return number;
 }
 
@@ -255,8 +269,8 @@ void *account_alloc(struct kmem_cache *s, gfp_t flags, int node)
 		twin = caches.twin(s);
 	if (twin)
 		s = twin;
-	else if (!cache_is_accounted(s))
-		account_begin(s, ACCOUNT_FREES);
+	else
+		begin_unless_begun(s);
 	return node == NUMA_NO_NODE ? account_alloc_charged(s, flags)
 				    : account_alloc_for(s, flags, node, number);
 }
