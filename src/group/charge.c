@@ -2,6 +2,7 @@
 /* Counters of bytes, from a group up to below the root; see group.h. */
 #include "group/group.h"
 
+#include "os/assert.h"
 #include "os/probe.h"
 
 static void see_peak(struct kmem_group *g, uint64_t now)
@@ -60,6 +61,7 @@ static void subtract_charge(struct kmem_group *g, uint64_t bytes)
 	/* Read before: afterwards the place may belong to another group (GROUP-G3). */
 	uint64_t low = os_load_relaxed(&g->low), usage = os_fetch_sub(&g->usage, bytes);
 
+	os_assert(usage >= bytes); /* GROUP-G1 */
 	see_less(g, low, usage, usage - bytes);
 }
 

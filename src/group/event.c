@@ -10,6 +10,7 @@
  */
 #include "group/group.h"
 
+#include "os/assert.h"
 #include "os/machine.h"
 #include "os/report.h"
 
@@ -46,6 +47,7 @@ void group_tell_end(struct group_gone gone, struct os_program *running)
 /* With the lock held, as the caller. */
 static uint32_t begin_turn(struct kmem_group *g, void *data)
 {
+	os_assert(!g->caller && g->turns % 2 == 0); /* GROUP-G5 */
 	g->used = data;
 	os_store_relaxed(&g->caller, os_self());
 	return ++g->turns;
@@ -83,6 +85,7 @@ static void end_turn(struct kmem_group *g, uint32_t turn)
 		group_end(g);
 		tell_ends(g);
 	}
+	os_assert(g->turns % 2 == 1 && !g->gone.end); /* GROUP-G5, GROUP-G6 */
 	os_store_release(&g->caller, 0);
 	os_store_release(&g->turns, g->turns + 1);
 	os_unlock(&groups.lock);

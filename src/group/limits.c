@@ -2,6 +2,7 @@
 /* Limits, marks and callbacks of groups; see group.h. */
 #include "group/group.h"
 #include "group/stock.h"
+#include "os/assert.h"
 #include "os/machine.h"
 #include "os/program.h"
 
@@ -25,6 +26,7 @@ static uint64_t or_none(size_t bytes)
 
 void group_apply(struct kmem_group *g, const struct kmem_group_args *args)
 {
+	os_assert(os_peek(&groups.lock.word)); /* GROUP-G4 */
 	os_store_relaxed(&g->hard, or_none(args->hard_limit));
 	os_store_relaxed(&g->high, or_none(args->high));
 	os_store_relaxed(&g->low, args->low);
@@ -52,6 +54,7 @@ static struct group_gone replace_data(struct kmem_group *g, const void *data)
 		return none;
 	if (!g->caller || g->used != old.data)
 		return old;
+	os_assert(!g->gone.end); /* GROUP-G6 */
 	group_set_gone(g, old);
 	return none;
 }
@@ -75,6 +78,7 @@ bool group_set_limits(struct kmem_group *g, const struct kmem_group_args *args)
 		gone = replace_data(g, args->data);
 		group_apply(g, args);
 		turn = g->turns;
+		os_assert(g->caller || !g->gone.end); /* GROUP-G6 */
 	}
 	os_unlock(&groups.lock);
 	group_tell_end(gone, &running);

@@ -2,6 +2,7 @@
 /* Stocks of each CPU; see stock.h. */
 #include "group/stock.h"
 
+#include "os/assert.h"
 #include "os/machine.h"
 #include "os/probe.h"
 #include "percpu/rows.h"
@@ -24,8 +25,24 @@ static uint32_t stock_number(uint64_t word)
 	return (uint32_t)(word >> 32);
 }
 
+/* The bytes of a word that the caller has. */
+static __attribute__((unused)) bool is_charged(uint64_t word)
+{
+	uint32_t place = group_place(stock_number(word)), bytes = (uint32_t)word;
+	const struct kmem_group *g;
+
+	if (!bytes)
+		return true;
+	if (!place || place >= os_peek(&groups.nr_places))
+		return false;
+	g = os_peek(&groups.chunks[place >> GROUP_CHUNK_BITS]) + place % GROUP_CHUNK;
+	return g->number == stock_number(word) && os_peek(&g->usage) >= bytes;
+}
+
 static void give_back_stock(uint64_t word)
 {
+	os_assert((uint32_t)word < KMEM_GROUP_STOCK); /* STOCK-T1 */
+	os_assert(is_charged(word));		      /* STOCK-T2, GROUP-G3 */
 	if ((uint32_t)word)
 		group_uncharge(group_of_number(stock_number(word)), (uint32_t)word);
 }
@@ -155,6 +172,7 @@ static void take_row(const struct kmem_group *g, const struct section_slots *s, 
 
 		if (!stock_is_of(g, os_load_relaxed(word)))
 			continue;
+		os_assert(os_peek(&s->stop)); /* STOCK-T4 */
 		taken->at[taken->n].word = word;
 		taken->at[taken->n++].old = os_exchange(word, 0);
 	}

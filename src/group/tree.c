@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "group/stock.h"
+#include "os/assert.h"
 #include "os/machine.h"
 #include "os/program.h"
 #include "os/report.h"
@@ -58,6 +59,10 @@ void group_end(struct kmem_group *g)
 {
 	static const struct kmem_group_args none;
 
+	os_assert(!os_peek(&g->refs) && !g->over);	 /* GROUP-G2 */
+	os_assert(!g->parent->over);			 /* GROUP-G2 */
+	os_assert(!g->caller || g->caller == os_self()); /* GROUP-G5 */
+	os_assert(!g->gone.end);			 /* GROUP-G6 */
 	group_set_gone(g, (struct group_gone){g->args.end, g->args.data});
 	group_apply(g, &none);
 	os_store_release(&g->over, 1);
@@ -162,6 +167,8 @@ static struct kmem_group *used_place(void)
 {
 	struct kmem_group *g = groups.free;
 
+	os_assert(g->over && !os_peek(&g->usage) && !g->children); /* GROUP-G3 */
+	os_assert(!g->caller && !g->gone.end);			   /* GROUP-G6 */
 	groups.free = g->next;
 	if (!groups.free)
 		groups.last_free = &groups.free;
@@ -184,6 +191,9 @@ static struct kmem_group *take_group_place(void)
 static void begin_tree(struct kmem_group *g, const char *name, struct kmem_group *parent,
 		       const struct kmem_group_args *args)
 {
+	os_assert(os_peek(&groups.lock.word));		    /* GROUP-G4 */
+	os_assert(os_peek(&parent->refs) && !parent->over); /* GROUP-G2 */
+	os_assert(!os_peek(&g->usage) && !g->children);	    /* GROUP-G3 */
 	g->peak = g->failed = g->reclaims = g->forced = 0;
 	g->high_events = g->low_events = 0;
 	/* It may still be queued, for events of the group before. */
