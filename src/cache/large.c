@@ -12,6 +12,7 @@
 
 #include "cache/account.h"
 #include "cache/block.h"
+#include "os/assert.h"
 #include "os/atomic.h"
 #include "os/machine.h"
 #include "os/options.h"
@@ -152,6 +153,8 @@ static void free_run(struct slab *run)
 	char *block = page_address(run);
 	size_t size = large_size(run);
 
+	/* KMALLOC-K3 */
+	os_assert(!kmalloc_large.calls.alloc && !os_peek(&kmalloc_large.sheaf.rcu));
 	disown_large(run);
 	show_large(-(int64_t)size);
 	if (os_options.init_on_free) {

@@ -9,6 +9,7 @@
 
 #include "cache/account.h"
 #include "debug/slab_debug.h"
+#include "os/assert.h"
 #include "os/atomic.h"
 #include "os/machine.h"
 #include "os/options.h"
@@ -191,6 +192,7 @@ static struct kmem_cache *entry_for(unsigned int words)
 /* Programs load the pointer, and then the first words of the cache. */
 static void set_entry(struct kmem_cache **entry, struct kmem_cache *s)
 {
+	os_assert(s->calls.alloc && os_peek(entry) != s); /* KMALLOC-K1 */
 	tsan_given(entry);
 	os_store_release(entry, s);
 }
@@ -209,6 +211,7 @@ static void fill_table(void)
 {
 	bool checked = false;
 
+	os_assert(os_peek(&caches.family.word) && !os_peek(&family.ready)); /* KMALLOC-K1, -K2 */
 	for (unsigned int i = 1; i <= SHEAF_KMALLOC_WORDS; i++)
 		set_entry(&sizes_table.by_words[i], entry_for(i));
 	for (unsigned int i = 1; i < KMALLOC_CACHES; i++)

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 
+#include "os/assert.h"
 #include "os/atomic.h"
 #include "os/machine.h"
 #include "os/report.h"
@@ -16,6 +17,7 @@
 
 void *mempool_take(struct sheaf_mempool *pool)
 {
+	os_assert(os_peek(&pool->lock.word) && os_peek(&pool->nr) <= pool->room); /* MEMPOOL-N1 */
 	if (!pool->nr)
 		return NULL;
 	os_store_relaxed(&pool->nr, pool->nr - 1);
@@ -42,6 +44,9 @@ static void *put_element(struct sheaf_mempool *pool, void *element)
 	if (done) {
 		pool->elements[pool->nr] = element;
 		os_store_relaxed(&pool->nr, pool->nr + 1);
+		/* MEMPOOL-N1, MEMPOOL-N5 */
+		os_assert(os_peek(&pool->nr) <= (pool->min_nr ? pool->min_nr : 1));
+		os_assert(os_peek(&pool->nr) <= pool->room);
 	}
 	wake = done && pool->waiters;
 	if (wake)
@@ -81,11 +86,13 @@ static void *wait_for_element(struct sheaf_mempool *pool, uint32_t ms)
 	os_lock(&pool->lock);
 	element = mempool_take(pool);
 	if (!element) {
+		os_assert(!os_peek(&pool->nr)); /* MEMPOOL-N2 */
 		os_store_relaxed(&pool->waiters, pool->waiters + 1);
 		turn = pool->turn;
 		os_unlock(&pool->lock);
 		os_wait(&pool->turn, turn, ms);
 		os_lock(&pool->lock);
+		os_assert(os_peek(&pool->waiters)); /* MEMPOOL-N2 */
 		os_store_relaxed(&pool->waiters, pool->waiters - 1);
 		element = mempool_take(pool);
 	}

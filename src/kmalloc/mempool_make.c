@@ -7,6 +7,7 @@
 
 #include "cache/reclaim.h"
 #include "kmalloc/kmalloc.h"
+#include "os/assert.h"
 #include "os/atomic.h"
 #include "os/report.h"
 #include "page/pool.h"
@@ -89,6 +90,7 @@ static bool make_room_for(struct sheaf_mempool *pool, uint32_t n, gfp_t gfp)
 	old_room = pool->room;
 	if (pool->nr)
 		memcpy(larger, old, pool->nr * sizeof(*larger));
+	os_assert(room > old_room && os_peek(&pool->nr) <= old_room); /* MEMPOOL-N1 */
 	pool->elements = larger;
 	pool->room = room;
 	os_store_relaxed(&pool->min_nr, n);
@@ -166,6 +168,7 @@ static bool unmake_pool(struct sheaf_mempool *pool, mempool_t *handle, const cha
 		return false;
 	}
 	trim(pool, 0);
+	os_assert(!os_peek(&pool->nr)); /* MEMPOOL-N1 */
 	mempool_unlist(pool);
 	free_array(pool->elements, pool->room);
 	pool_free(pool, sizeof(*pool));
