@@ -3,6 +3,7 @@
 #include "debug/guard.h"
 #include "debug/report.h"
 #include "debug/zones.h"
+#include "os/assert.h"
 #include "os/atomic.h"
 #include "os/machine.h"
 #include "os/report.h"
@@ -108,6 +109,8 @@ bool debug_take(struct slab_cache *cache, void *object)
 	track_set(cache, object, DEBUG_ALLOCATED);
 	trace(cache, object, "alloc");
 	tell_taken(cache, object);
+	/* SLAB_DEBUG-D2, SLAB_DEBUG-D3 */
+	os_assert(os_peek(&debug_head(cache, object)->state) == DEBUG_FREE);
 	os_store_release(&debug_head(cache, object)->state, DEBUG_USED);
 	return true;
 }
@@ -197,6 +200,7 @@ bool debug_free(struct slab_cache *cache, void *object, bool waited, const char 
 	os_store_relaxed(&head->size, cache->object_size);
 	debug_fill_free(cache, object);
 	tell_freed(cache, object);
+	os_assert(os_peek(&head->state) == DEBUG_BUSY); /* SLAB_DEBUG-D1 */
 	os_store_release(&head->state, DEBUG_FREE);
 	return true;
 }

@@ -10,6 +10,7 @@
 
 #include "debug/guard_slot.h"
 #include "debug/sample.h"
+#include "os/assert.h"
 #include "os/atomic.h"
 #include "os/fault.h"
 #include "os/guard.h"
@@ -342,6 +343,7 @@ struct guard_slot *guard_claim(size_t size, size_t align)
 			  "slab_guard=N sets how many MiB of addresses they get");
 		return NULL;
 	}
+	os_assert(os_peek(&slot->state) == DEBUG_BUSY); /* GUARD-G1 */
 	slot->object_size = (uint32_t)size;
 	slot->object = place_object(slot, size, align);
 	if (open_slot(slot))
@@ -355,8 +357,10 @@ struct guard_slot *guard_claim(size_t size, size_t align)
 
 void guard_give(struct guard_slot *slot)
 {
-	bool costly = is_costly(slot);
-	bool closed = os_guard_close(open_from(slot), open_bytes(slot), guard_of(slot));
+	bool costly = is_costly(slot), closed;
+
+	os_assert(os_peek(&slot->state) == DEBUG_BUSY); /* GUARD-G1, GUARD-G2 */
+	closed = os_guard_close(open_from(slot), open_bytes(slot), guard_of(slot));
 
 	if (!closed)
 		os_report_once_later(&pool.told,

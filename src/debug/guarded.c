@@ -6,6 +6,7 @@
 #include "debug/bytes.h"
 #include "debug/guard_slot.h"
 #include "debug/report.h"
+#include "os/assert.h"
 #include "os/atomic.h"
 #include "os/memory.h"
 #include "os/program.h"
@@ -87,6 +88,7 @@ void *guard_alloc(struct slab_cache *cache)
 
 	if (!slot)
 		return NULL;
+	os_assert(!cache->late); /* GUARD-G5 */
 	notes = guard_notes_of(slot);
 	os_store_relaxed(&slot->cache, cache);
 	os_store_relaxed(&slot->owner, 0);
@@ -100,6 +102,8 @@ void *guard_alloc(struct slab_cache *cache)
 	notes->tracks[DEBUG_FREED] = (struct debug_track){.thread = 0};
 	track_now(&notes->tracks[DEBUG_ALLOCATED]);
 	trace_guarded(slot, "alloc");
+	os_assert(os_peek(&slot->state) == DEBUG_BUSY &&
+		  os_peek(&slot->cache) == cache); /* GUARD-G4 */
 	os_store_release(&slot->state, DEBUG_USED);
 	return slot->object;
 }
@@ -174,6 +178,7 @@ bool guard_free(struct slab_cache *cache, void *object, bool waited, const char 
 	if (!waited)
 		track_now(&guard_notes_of(slot)->tracks[DEBUG_FREED]);
 	trace_guarded(slot, "free");
+	os_assert(!cache || os_peek(&slot->cache) == cache); /* GUARD-G4 */
 	guard_give(slot);
 	return true;
 }

@@ -28,6 +28,7 @@
  * Locks: none, so it works wherever frees do, and in a forked child.
  */
 #include "debug/object.h"
+#include "os/assert.h"
 #include "os/atomic.h"
 #include "os/machine.h"
 #include "os/memory.h"
@@ -126,6 +127,8 @@ static bool let_go_of(struct ring *ring, void *object, bool nolock)
 	size_t bytes = cache->size;
 	bool whole;
 
+	os_assert(os_peek(&ring->bytes) >= bytes);     /* QUARANTINE-Q1 */
+	os_assert(os_peek(&debug_of(cache)->resting)); /* QUARANTINE-Q3 */
 	tsan_taken(object);
 	whole = debug_wake(cache, object);
 	tsan_given(object);
@@ -182,6 +185,7 @@ static bool begin_rest(struct slab_cache *cache, void *object, bool nolock)
 	    !reserve_rest(ring, cache->size, nolock))
 		return false;
 	os_fetch_add(&debug_of(cache)->resting, 1);
+	os_assert(os_peek(&debug_head(cache, object)->state) == DEBUG_FREE); /* SLAB_DEBUG-D1 */
 	os_store_release(&debug_head(cache, object)->state, DEBUG_RESTS);
 	before = os_exchange(place_at(ring, os_fetch_add(&ring->added, 1)), object);
 	if (before)

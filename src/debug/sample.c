@@ -2,6 +2,7 @@
 /* Random intervals; see sample.h. */
 #include "debug/sample.h"
 
+#include "os/assert.h"
 #include "os/atomic.h"
 #include "os/options.h"
 #include "os/section.h"
@@ -58,7 +59,9 @@ uint32_t sample_pops(size_t size)
 
 	if (mean == 1)
 		return 1;
+	os_assert(mean > 1 && mean <= SAMPLE_POPS); /* SAMPLE-S2 */
 	pops = minus_log((uint64_t)draw() + 1) / log_of_ratio(1 / (2. * mean - 1));
+	os_assert(pops >= 0); /* SAMPLE-S2 */
 	return pops < SHEAF_DUE ? (uint32_t)pops + 1 : (uint32_t)SHEAF_DUE + 1;
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "debug/guard_slot.h"
+#include "os/assert.h"
 #include "os/atomic.h"
 #include "os/machine.h"
 #include "os/memory.h"
@@ -78,6 +79,7 @@ static void add_object_of(struct collection *to, void *object, size_t size,
 		return;
 	}
 	group = group_of(to->traces, track);
+	os_assert(to->traces->nr_groups <= DEBUG_TRACES); /* TRACES-R3 */
 	if (!group) {
 		to->traces->others++;
 		return;
