@@ -4,7 +4,9 @@
 
 #include <stdint.h>
 
+#include "os/assert.h"
 #include "os/atomic.h"
+#include "os/lock.h"
 #include "os/machine.h"
 #include "os/program.h"
 #include "os/report.h"
@@ -78,6 +80,8 @@ bool os_callback_call(const char *text, size_t length)
 	 * opposite. */
 	os_fence();
 	fn = os_load_acquire(&callback.fn);
+	os_holds_nothing("calls the function for reports"); /* CALLBACK-C1 */
+	os_assert(os_peek(&place->thread) == os_self());    /* CALLBACK-C2 */
 	if (fn)
 		fn(callback.data, text, length);
 	os_leave_program(call);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "os/assert.h"
 #include "os/atomic.h"
 #include "os/lock.h"
 #include "os/long_report.h"
@@ -55,6 +56,7 @@ static bool is_by(int i, uintptr_t thread)
 
 void os_kept_add(struct os_kept *place)
 {
+	os_assert(os_peek(&place->state) == CLAIMED); /* REPORT-T2 */
 	os_store_release(&place->state, READY);
 	os_fetch_add(&os_reports_kept, 1);
 }

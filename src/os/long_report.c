@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "os/assert.h"
 #include "os/atomic.h"
 #include "os/callback.h"
 #include "os/kept.h"
@@ -64,6 +65,7 @@ void os_long_add(struct os_long *report, const char *format, ...)
 
 	if (!report)
 		return;
+	os_assert(os_peek(&report->state) == LONG_CLAIMED); /* LONG_REPORT-G1 */
 	room = sizeof(report->text) - report->length;
 	va_start(arguments, format);
 	length = vsnprintf(report->text + report->length, room, format, arguments);
@@ -86,6 +88,8 @@ void os_long_end(struct os_long *report)
 {
 	if (!report)
 		return;
+	/* LONG_REPORT-G1 */
+	os_assert(os_peek(&report->state) == LONG_CLAIMED && os_peek(&report->by) == os_self());
 	/* The text may contain bytes without a value. */
 	tools_open(report->text, sizeof(report->text));
 	/* The text may have been cut off. */
@@ -119,6 +123,7 @@ static bool write_pieces(struct os_long *report, bool may_wait, bool may_call, b
 		if (!written)
 			return false;
 		report->written += (uint32_t)written;
+		os_assert(report->written <= report->length); /* LONG_REPORT-G2 */
 	}
 	return true;
 }

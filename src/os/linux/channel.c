@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 
+#include "os/assert.h"
 #include "os/atomic.h"
 #include "os/linux/file.h"
 #include "os/machine.h"
@@ -92,6 +93,7 @@ void os_channel_leave(void)
 {
 	int cancel = channel.cancel;
 
+	os_assert(os_peek(&channel.busy)); /* CHANNEL-N1 */
 	os_store_release(&channel.busy, 0);
 	os_cancel_restore(cancel);
 }
@@ -163,6 +165,8 @@ static bool read_line(void)
 
 char *os_channel_request(void)
 {
+	os_assert(os_peek(&channel.busy) &&
+		  channel.length <= sizeof(channel.line)); /* CHANNEL-N1 */
 	if (!os_descriptor_is_ours(&channel.asks)) {
 		channel.asks.file = -1;
 		if (!os_descriptor_is_ours(&channel.listens)) {

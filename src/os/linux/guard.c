@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <sys/mman.h>
 
+#include "os/assert.h"
 #include "os/memory.h"
 
 /* Newer than some C libraries. */
@@ -12,6 +13,12 @@
 #define MADV_GUARD_INSTALL 102
 #define MADV_GUARD_REMOVE  103
 #endif
+
+/* GUARD-P1 */
+static __attribute__((unused)) bool is_whole_pages(const void *address, size_t size)
+{
+	return size && ((uintptr_t)address | size) % os.page_size == 0;
+}
 
 enum os_guard os_guard_begin(void *address, size_t size)
 {
@@ -28,8 +35,11 @@ enum os_guard os_guard_begin(void *address, size_t size)
 bool os_guard_open(void *address, size_t size, enum os_guard guard)
 {
 	int saved = errno;
-	bool done = guard == OS_GUARD_LIGHT ? madvise(address, size, MADV_GUARD_REMOVE) == 0
-					    : os_commit(address, size);
+	bool done;
+
+	os_assert(is_whole_pages(address, size)); /* GUARD-P1 */
+	done = guard == OS_GUARD_LIGHT ? madvise(address, size, MADV_GUARD_REMOVE) == 0
+				       : os_commit(address, size);
 
 	errno = saved;
 	return done;
@@ -38,8 +48,11 @@ bool os_guard_open(void *address, size_t size, enum os_guard guard)
 bool os_guard_close(void *address, size_t size, enum os_guard guard)
 {
 	int saved = errno;
-	bool light = guard == OS_GUARD_LIGHT && madvise(address, size, MADV_GUARD_INSTALL) == 0;
-	bool done = light || os_uncommit(address, size);
+	bool light, done;
+
+	os_assert(is_whole_pages(address, size)); /* GUARD-P1 */
+	light = guard == OS_GUARD_LIGHT && madvise(address, size, MADV_GUARD_INSTALL) == 0;
+	done = light || os_uncommit(address, size);
 
 	errno = saved;
 	return light || (done && guard == OS_GUARD_PROTECTION);

@@ -26,6 +26,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "os/assert.h"
 #include "os/atomic.h"
 #include "os/linux/counter_file.h"
 #include "os/machine.h"
@@ -197,6 +198,7 @@ bool os_open_counters(char *row)
 	if (os_load_acquire(state) == CLOSED && os_cmpxchg(state, &closed, OPENING)) {
 		bool done = fill_row(area, at) || make_row_private(area->rows + at);
 
+		os_assert(os_peek(state) == OPENING); /* SHARED-F2 */
 		os_store_release(state, done ? OPEN : REFUSED);
 	}
 	errno = saved;
