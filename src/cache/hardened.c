@@ -4,6 +4,7 @@
 
 #include "cache/account.h"
 #include "debug/guard.h"
+#include "os/assert.h"
 #include "os/atomic.h"
 #include "os/machine.h"
 #include "os/options.h"
@@ -220,6 +221,9 @@ void hardened_free_waited(struct kmem_cache *s, void *object)
 {
 	if (guard_is_ours(object))
 		return;
+	/* HARDENED-N3 */
+	os_assert(!(s->flags & CACHE_MARKED) ||
+		  os_peek(mark_at(object)) == mark_of(object, MARK_WAITS));
 	if (s->flags & CACHE_MARKED)
 		mark(object, MARK_FREE);
 	if (s->flags & CACHE_ZERO_FREE)

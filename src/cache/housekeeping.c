@@ -6,6 +6,7 @@
 
 #include "cache/cache.h"
 #include "cache/reclaim.h"
+#include "os/assert.h"
 #include "os/atomic.h"
 #include "os/machine.h"
 #include "os/options.h"
@@ -56,6 +57,8 @@ static bool do_round(uint32_t now)
 {
 	bool more;
 
+	os_holds_nothing("begins a round of housekeeping"); /* HOUSEKEEPING-K2 */
+	os_assert(os_peek(&house.running));		    /* HOUSEKEEPING-K1 */
 	see_memory(now);
 	more = page_decay(house.node++ % os.nr_nodes);
 	return passes_go_on(now) | more;
@@ -92,6 +95,7 @@ static bool begin_round(uint32_t *now)
 
 static void end_round(void)
 {
+	os_assert(os_peek(&house.running)); /* HOUSEKEEPING-K1 */
 	os_store_release(&house.running, 0);
 }
 

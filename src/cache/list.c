@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "os/assert.h"
 #include "os/atomic.h"
 #include "os/wait.h"
 #include "page/pool.h"
@@ -70,6 +71,8 @@ void list_add(struct kmem_cache *s)
 {
 	struct entry *entry = entry_of(s);
 
+	os_assert(os_peek(&s->calls.alloc) && os_peek(&s->calls.free)); /* CACHE-C1 */
+	os_assert(os_peek(&s->nr_names) && !s->gone);			/* LIST-L1 */
 	s->next = caches.first;
 	if (s->next)
 		entry_of(s->next)->prev = s;
@@ -88,6 +91,7 @@ void list_keep_apart(struct kmem_cache *s)
 
 void list_hide(struct kmem_cache *s)
 {
+	os_assert(!os_peek(&s->nr_names)); /* LIST-L1 */
 	index_remove(&caches.by_name, &entry_of(s)->by_name);
 	list_keep_apart(s);
 }
@@ -96,6 +100,9 @@ static void unlink_entry(struct entry *entry)
 {
 	struct kmem_cache *prev = entry->prev, *next = entry->s->next;
 
+	os_assert(!os_peek(&entry->s->nr_names) && !entry->s->gone); /* CACHE-C2 */
+	os_assert(!entry->by_name.from && !entry->by_layout.from);   /* LIST-L1, LIST-L2 */
+	os_assert(!os_peek(&entry->pins));			     /* LIST-L3 */
 	if (prev)
 		prev->next = next;
 	else
@@ -145,6 +152,7 @@ static void pin(struct kmem_cache *s)
 {
 	struct entry *entry = entry_of(s);
 
+	os_assert(!s->gone); /* LIST-L3 */
 	os_store_relaxed(&entry->pins, entry->pins + 1);
 	entry->pinned++;
 }
@@ -155,6 +163,7 @@ static uint32_t *unpin(struct kmem_cache *s)
 {
 	struct entry *entry = entry_of(s);
 
+	os_assert(os_peek(&entry->pins) && !s->gone); /* LIST-L3 */
 	os_store_relaxed(&entry->pins, entry->pins - 1);
 	return entry->pins || s->nr_names ? NULL : &entry->pins;
 }
@@ -241,6 +250,7 @@ struct kmem_cache *list_find(size_t size, unsigned int align, slab_flags_t flags
 	for (; link; link = index_next(link)) {
 		struct kmem_cache *s = entry_of_layout(link)->s;
 
+		os_assert(os_peek(&s->nr_names) && !s->unmergeable); /* LIST-L2 */
 		if (s->sheaf.slab.size == wanted && s->sheaf.slab.align >= align &&
 		    !((s->flags ^ flags) & LIST_FLAGS))
 			return s;

@@ -7,6 +7,7 @@
 #include "cache/cache.h"
 #include "cache/housekeeping.h"
 #include "cache/list.h"
+#include "os/assert.h"
 #include "os/atomic.h"
 #include "os/options.h"
 #include "page/limit.h"
@@ -192,6 +193,7 @@ static void go_on(unsigned int which)
 	struct pass *pass = &passes.all[which];
 	unsigned int n = 0;
 
+	os_assert(os_peek(&caches.lock.word)); /* HOUSEKEEPING-K3 */
 	for (unsigned int work = 0; work < MOST_WORK;) {
 		struct kmem_cache *s = list_visit(which);
 

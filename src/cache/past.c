@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cache/events.h"
+#include "os/assert.h"
 #include "os/atomic.h"
 #include "page/pool.h"
 #include "percpu/rows.h"
@@ -46,6 +47,7 @@ static struct past *make_past(const char *name)
 
 	if (!entry)
 		return NULL;
+	os_assert(os.counting); /* PAST-E1 */
 	memset(entry, 0, sizeof(*entry));
 	strcpy(entry->name, name);
 	entry->next = past.first;
@@ -82,6 +84,7 @@ void past_add(struct kmem_cache *s)
 	uint64_t words[OS_WORDS];
 	struct past *entry;
 
+	os_assert(os_peek(&caches.lock.word)); /* PAST-E2: one thread adds at a time */
 	if (!s->sheaf.slab.counted || !read_words(s, words))
 		return;
 	entry = find_past(s, s->name);

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "cache/events.h"
+#include "os/assert.h"
 #include "os/atomic.h"
 #include "os/options.h"
 #include "os/quote.h"
@@ -89,6 +90,7 @@ void publish_process(void)
 
 	if (!head)
 		return;
+	os_assert(!os_peek(&head->version)); /* PUBLISH-D1 */
 	head->magic = PUBLISH_MAGIC;
 	head->pid = getpid();
 	head->nr_rows = os.nr_rows;
@@ -128,6 +130,7 @@ static bool names_contain(const char *lines, const char *line)
 
 static void begin_change(struct publish_cache *to)
 {
+	os_assert(os_peek(&to->generation) % 2 == 0); /* PUBLISH-D2 */
 	os_store_relaxed(&to->generation, to->generation + 1);
 	/* First the odd generation, then the words. The reader, in another process, is Python and
 	 * has no fence. */
@@ -136,6 +139,7 @@ static void begin_change(struct publish_cache *to)
 
 static void end_change(struct publish_cache *to)
 {
+	os_assert(os_peek(&to->generation) % 2 == 1); /* PUBLISH-D2 */
 	os_store_release(&to->generation, to->generation + 1);
 }
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "cache/cache.h"
+#include "os/assert.h"
 #include "os/machine.h"
 #include "os/program.h"
 #include "os/report.h"
@@ -70,6 +71,16 @@ static struct shrinkers_run *free_place(void)
 	return NULL;
 }
 
+/* Runs of this thread. */
+static __attribute__((unused)) unsigned int my_runs(void)
+{
+	unsigned int n = 0;
+
+	for (unsigned int i = 0; i < SHRINKERS_RUNS; i++)
+		n += os_peek(&shrinkers.runs[i].thread) == os_self();
+	return n;
+}
+
 /* With the lock held. */
 static bool is_run(const struct registered *r)
 {
@@ -89,6 +100,8 @@ static struct registered *next_run(struct shrinkers_run *run)
 	next = before ? (before->gone ? run->next : before->next) : shrinkers.first;
 	os_store_relaxed(&run->at, next);
 	last = before && before->gone && !is_run(before);
+	os_assert(!next || (next->listed && !next->gone)); /* SHRINKERS-S2 */
+	os_assert(!last || !before->listed);		   /* SHRINKERS-S2 */
 	os_unlock(&shrinkers.lock);
 	if (last)
 		pool_free(before, before->bytes);
@@ -168,12 +181,14 @@ void shrinkers_run(gfp_t flags, unsigned int part)
 	struct os_program call;
 	struct registered *r;
 
+	os_assert(gfpflags_allow_blocking(flags)); /* RECLAIM-R1 */
 	if (!shrinkers_exist())
 		return;
 	run = begin_run((uintptr_t)__builtin_frame_address(0));
 	if (!run)
 		return;
-	os_holds_nothing("run a shrinker");
+	os_holds_nothing("run a shrinker");		 /* SHRINKERS-S3 */
+	os_assert(my_runs() == 1 && !os_peek(&run->at)); /* SHRINKERS-S1 */
 	call = run->call = os_enter_watched();
 	while (is_mine(run, &call) && (r = next_run(run)) != NULL)
 		run_one(r, flags, part);
