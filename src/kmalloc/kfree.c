@@ -34,26 +34,26 @@ SHEAF_PUBLIC void kfree(const void *block)
 	SHEAF_CALL(s, free)(s, (void *)(uintptr_t)block);
 }
 
-/* The bytes of a block; 0 after a report if no block in use begins there. `retired` as for
- * cache_find_used(). */
-static size_t size_allocated(const void *pointer, bool retired, const char *call)
+/* As cache_find_used(), for a call that then may use all bytes of the block; of a debug cache's
+ * object only the requested ones. */
+static bool find_used(const void *pointer, bool retired, struct block *block, const char *call)
+{
+	if (!cache_find_used(pointer, retired, block, call)) {
+		cache_leave();
+		return false;
+	}
+	if (block->kind != BLOCK_OBJECT)
+		tools_open(pointer, block->size);
+	return true;
+}
+
+SHEAF_PUBLIC size_t ksize(const void *pointer)
 {
 	struct block block;
 
-	if (!cache_find_used(pointer, retired, &block, call)) {
-		cache_leave();
+	if (ZERO_OR_NULL_PTR(pointer) || !find_used(pointer, true, &block, "ksize"))
 		return 0;
-	}
-	/* From now on all bytes of the block may be used; of a debug cache's object only the
-	 * requested ones. */
-	if (block.kind != BLOCK_OBJECT)
-		tools_open(pointer, block.size);
 	return block.size;
-}
-
-SHEAF_PUBLIC size_t ksize(const void *block)
-{
-	return ZERO_OR_NULL_PTR(block) ? 0 : size_allocated(block, true, "ksize");
 }
 
 /* The size of a block for this request. */
@@ -92,101 +92,94 @@ static void *alloc(size_t size, gfp_t flags, size_t most, const char *call, cons
 	return kmalloc_for(size, flags, NUMA_NO_NODE, caller);
 }
 
-static void *move(void *to, const void *block, size_t bytes, const char *call)
+static void *move(void *to, const struct block *block, size_t bytes, const char *call)
 {
-	memcpy(to, block, bytes);
+	memcpy(to, block->start, bytes);
 	tools_wrote(to, bytes);
-	free_any(block, call);
+	free_any(block->start, call);
 	return to;
 }
 
 /* False for a block of a separate set of caches (kmem_buckets), which a common cache must not
  * replace. */
-static bool may_move(const void *pointer)
+static bool may_move(const struct block *block)
 {
-	struct block block = block_of(pointer);
-
-	return block.kind != BLOCK_OBJECT || kmalloc_is_of_family(block.cache);
+	return block->kind != BLOCK_OBJECT || kmalloc_is_of_family(block->cache);
 }
 
 /* No other cache is as the program wants it for secrets. */
-static bool is_secret(const void *pointer, size_t size, const char *call)
+static bool is_secret(const struct block *block, size_t size, const char *call)
 {
-	struct block block = block_of(pointer);
-
-	if (block.kind != BLOCK_OBJECT || !(block.cache->flags & SLAB_SECRET))
+	if (block->kind != BLOCK_OBJECT || !(block->cache->flags & SLAB_SECRET))
 		return false;
-	os_misuse(block.cache->name,
+	os_misuse(block->cache->name,
 		  "%s(%p, %zu): the object is of cache \"%s\" with SLAB_SECRET, and a larger block "
 		  "would not be locked in memory; NULL is returned. Allocate a larger one from "
 		  "another such cache, copy, and free this one",
-		  call, pointer, size, block.cache->name);
+		  call, (void *)block->start, size, block->cache->name);
 	return true;
 }
 
 /* In a debug cache, a red zone follows the requested bytes; the rest of a large block is closed.
  */
-static void tell_size(const void *pointer, size_t size)
+static void tell_size(const struct block *block, size_t size)
 {
-	struct block block = block_of(pointer);
-
-	if (block.kind != BLOCK_OBJECT)
-		tools_close(block.start + size, block.size - size);
-	else if (cache_is_checked(block.cache))
-		debug_set_size(&block.cache->sheaf.slab, block.start, size);
+	if (block->kind != BLOCK_OBJECT)
+		tools_close(block->start + size, block->size - size);
+	else if (cache_is_checked(block->cache))
+		debug_set_size(&block->cache->sheaf.slab, block->start, size);
 }
 
 /* Move to a block of at most half the bytes, if one is available at once: a thread never waits to
  * get less memory. */
-static void *shrink(const void *block, size_t old, size_t size, gfp_t flags, const char *call,
+static void *shrink(struct block *block, size_t size, gfp_t flags, const char *call,
 		    const void *caller)
 {
 	gfp_t now = (flags & (__GFP_ZERO | __GFP_THISNODE | __GFP_ACCOUNT)) | GFP_NOWAIT |
 		    __GFP_NORETRY;
-	bool half = roundup(size) <= old / 2 && may_move(block);
-	void *smaller = half ? large_resize(block, size, flags) : NULL;
+	bool half = roundup(size) <= block->size / 2 && may_move(block);
+	void *smaller = half ? large_resize(block->start, size, flags) : NULL;
 
 	if (smaller)
-		old = roundup(size);
+		block->size = roundup(size);
 	else if (half && (smaller = alloc(size, now, INT_MAX, call, caller)))
 		return move(smaller, block, size, call);
 	/* The size requested before is unknown: everything after the new size may have been
 	 * written. */
 	if (flags & __GFP_ZERO) {
-		memset((char *)(uintptr_t)block + size, 0, old - size);
-		tools_wrote((char *)(uintptr_t)block + size, old - size);
+		memset(block->start + size, 0, block->size - size);
+		tools_wrote(block->start + size, block->size - size);
 	}
 	tell_size(block, size);
-	return (void *)(uintptr_t)block;
+	return block->start;
 }
 
-static void *resize(const void *block, size_t size, gfp_t flags, size_t most, const char *call,
+static void *resize(const void *pointer, size_t size, gfp_t flags, size_t most, const char *call,
 		    const void *caller)
 {
-	size_t old;
+	struct block block;
 	void *larger;
 
 	if (size == 0) {
-		free_any(block, call);
+		free_any(pointer, call);
 		return ZERO_SIZE_PTR;
 	}
-	if (ZERO_OR_NULL_PTR(block))
+	if (ZERO_OR_NULL_PTR(pointer))
 		return alloc(size, flags, most, call, caller);
-	old = size_allocated(block, false, call);
-	if (!old)
+	if (!find_used(pointer, false, &block, call))
 		return NULL;
-	if (size <= old)
-		return shrink(block, old, size, flags, call, caller);
-	if (is_secret(block, size, call))
+	if (size <= block.size)
+		return shrink(&block, size, flags, call, caller);
+	if (is_secret(&block, size, call))
 		return NULL;
-	larger = size <= most ? large_reuse(old, size, flags) : NULL;
+	larger = size <= most ? large_reuse(block.size, size, flags) : NULL;
 	if (larger)
-		return move(larger, block, old, call);
-	larger = size <= most ? large_resize(block, size, flags) : NULL;
+		return move(larger, &block, block.size, call);
+	larger = size <= most ? large_resize(pointer, size, flags) : NULL;
 	if (larger)
 		return larger;
 	larger = alloc(size, flags, most, call, caller);
-	return larger ? move(larger, block, old, call) : NULL;
+	return larger ? move(larger, &block, block.size, call) : NULL;
 }
 
 SHEAF_PUBLIC OS_NOT_INLINED void *krealloc(const void *block, size_t size, gfp_t flags)
