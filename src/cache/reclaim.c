@@ -135,7 +135,11 @@ bool reclaim_everything(gfp_t flags)
 
 	if (asks)
 		shrinkers_run(flags, 0);
+	/* The first time for slabs, which this thread then finds, the second time for pages. */
+	page_begin_last_look();
+	wait_for_returns();
 	any = reclaim_marked();
+	page_end_last_look();
 	page_trim();
 	wait_for_returns();
 	return asks || any;
@@ -158,7 +162,10 @@ static bool reclaim_own(struct kmem_cache *s, gfp_t flags)
 
 	if (asks)
 		shrinkers_run(flags, 0);
+	page_begin_last_look();
+	wait_for_returns();
 	any = reclaim_marked_cache(s);
+	page_end_last_look();
 	sheaf_wait_for_drain();
 	return asks || any;
 }

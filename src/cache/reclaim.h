@@ -19,8 +19,8 @@
  *      and in the background thread: frees and GFP_NOWAIT never call the program.
  *  RECLAIM-R2. No call that may reclaim returns NULL if draining every cache and returning all free
  *      pages, at a moment during the call, would have served it. So it waits for drains in
- *      progress, and for pages that other threads are returning, and then tries once more, even if
- *      it found nothing itself.
+ *      progress, for slabs at which other threads look, and for pages that they are returning, and
+ *      then tries once more, even if it found nothing itself.
  *
  * Locks: those of kmem_cache_shrink(). Callers: src/cache/, src/kmalloc/; with no lock held, and
  * nothing in hand but what the program will get.

@@ -51,6 +51,8 @@ void page_forget_returning(void)
 {
 	if (page_is_returning())
 		page_limit.returning[0] = page_limit.returning[1] = 0;
+	if (page_limit.last_looks)
+		page_limit.last_looks = 0;
 }
 
 bool page_may_grow(size_t pages)

@@ -48,6 +48,7 @@ struct page_limit {
 	size_t held __attribute__((aligned(64)));
 	uint64_t failures;	      /* allocations that failed by the hard limit */
 	uint32_t phase, returning[2]; /* by phase */
+	uint32_t last_looks;	      /* of threads that will fail if they find nothing */
 } __attribute__((aligned(64)));
 extern struct page_limit page_limit;
 
@@ -66,8 +67,9 @@ static inline void page_hold_less(size_t pages)
 
 /*
  * Around the return of memory to the system, which no other thread finds meanwhile, and which is
- * still held. A thread that the limit refused waits for it before it gives up. Returns the argument
- * for page_end_return().
+ * still held; and around a look at a slab that no other thread finds meanwhile (slab/hold.c). A
+ * thread that a limit refused waits for it before it gives up. Returns the argument for
+ * page_end_return().
  */
 static inline uint32_t *page_begin_return(void)
 {
@@ -93,6 +95,26 @@ static inline bool page_is_returning(void)
 void page_wait_returning(void);
 /* In a forked child, by its only thread. */
 void page_forget_returning(void);
+
+/* Around the last look for memory: no thread begins to look at slabs meanwhile. Either this thread
+ * sees that one has begun, or that one sees this. */
+static inline void page_begin_last_look(void)
+{
+	os_fetch_add(&page_limit.last_looks, 1);
+	os_order_rmw();
+}
+
+static inline void page_end_last_look(void)
+{
+	os_fetch_sub(&page_limit.last_looks, 1);
+}
+
+/* For a thread that has begun a return. */
+static inline bool page_sees_last_look(void)
+{
+	os_order_rmw();
+	return os_load_relaxed(&page_limit.last_looks);
+}
 
 /* False: the hard limit would refuse so many pages now. */
 bool page_may_grow(size_t pages);

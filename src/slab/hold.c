@@ -16,6 +16,9 @@
  *  HOLD-H1. While this thread has the lock of a full slab's node, and no thread holds the slab, the
  *      slab belongs to the cache: it must be listed before it is given back, and that takes the
  *      lock. Argued: by SLAB-B4, SLAB-B5 and SLAB-B6.
+ *  HOLD-H2. A held slab may be empty, or have the object that another thread needs. So it counts as
+ *      memory that this thread is returning (page/limit.h): an allocation that would fail waits for
+ *      it, and no thread holds a further one until that allocation has looked everywhere.
  *
  * Locks: OS_RANK_NODE, by try-lock and for a moment. If the lock's holder was stopped, for example
  * at the end of the program, this gives up after a while. Callers: src/debug/, src/cache/, through
@@ -23,6 +26,7 @@
  */
 #include "os/atomic.h"
 #include "os/machine.h"
+#include "page/limit.h"
 #include "slab/partial.h"
 #include "slab/slab.h"
 
@@ -61,19 +65,25 @@ static enum held hold_locked(struct slab_cache *cache, struct slab_node *node, s
 	return HELD_BY_US;
 }
 
-static bool hold_slab(struct slab_cache *cache, struct slab_node *node, struct slab *slab)
+/* Returns what page_end_return() needs, or NULL. */
+static uint32_t *hold_slab(struct slab_cache *cache, struct slab_node *node, struct slab *slab)
 {
 	enum held held = HELD_BY_OTHERS;
+	uint32_t *returning;
 
 	for (int i = 0; i < TRIES && held == HELD_BY_OTHERS; i++) {
 		if (!lock_patiently(node))
-			return false;
-		held = hold_locked(cache, node, slab);
+			return NULL;
+		returning = page_begin_return();
+		held = page_sees_last_look() ? HELD_BY_OTHERS : hold_locked(cache, node, slab);
 		os_unlock(&node->lock);
+		if (held == HELD_BY_US)
+			return returning;
+		page_end_return(returning);
 		if (held == HELD_BY_OTHERS)
 			os_sleep_briefly();
 	}
-	return held == HELD_BY_US;
+	return NULL;
 }
 
 /* An empty slab that another thread holds is about to be given back. */
@@ -87,6 +97,7 @@ static unsigned int look_at_node(struct slab_cache *cache, unsigned int i, slab_
 {
 	struct slab_node *node = os_load_acquire(&cache->nodes[i]);
 	unsigned int missed = 0;
+	uint32_t *returning;
 	struct slab *slab;
 
 	if (!node || !os_load_relaxed(&node->nr_slabs))
@@ -95,13 +106,15 @@ static unsigned int look_at_node(struct slab_cache *cache, unsigned int i, slab_
 		if (os_load_relaxed(&slab->cache) != cache ||
 		    os_load_relaxed(&slab->state) & SLAB_TAIL)
 			continue;
-		if (!hold_slab(cache, node, slab)) {
+		returning = hold_slab(cache, node, slab);
+		if (!returning) {
 			missed += os_load_relaxed(&slab->cache) == cache && !is_empty(slab);
 			continue;
 		}
 		look(data, slab);
 		if (!partial_let_go(cache, slab, 0))
 			partial_release(cache, slab, true);
+		page_end_return(returning);
 	}
 	return missed;
 }

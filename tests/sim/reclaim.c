@@ -3,8 +3,8 @@
  * No GFP_KERNEL allocation gets NULL that a drain of everything, at a moment of the call, would
  * have served (src/cache/reclaim.h, R2). At a hard limit, or at the limit of a cache, some fibres
  * allocate until they get NULL, and others free in every way there is: to sheaves, slabs, nodes,
- * without waiting, after grace periods; objects of owners, and blocks; and they shrink and trim
- * beside that.
+ * without waiting, after grace periods; objects of owners, and blocks; and they shrink, trim
+ * and validate beside that.
  *
  * Each NULL is checked against a model. An object is busy if it was in use, or a call with it was
  * in progress, at any time since the failed call began. Then no slab without busy objects may
@@ -16,6 +16,7 @@
  *
  *   reclaim [SEEDS [FIRST]]
  */
+#include <sheaf/debug.h>
 #include <sheaf/group.h>
 #include <sheaf/kmalloc.h>
 #include <sheaf/limit.h>
@@ -347,7 +348,9 @@ static void free_or_disturb(void)
 		use_block();
 	else if (kind == 3)
 		lend();
-	else if (kind < 8 && now.retires)
+	else if (kind == 4)
+		kmem_cache_validate(made[sim_below(NR_CACHES)]);
+	else if (kind < 9 && now.retires)
 		pass();
 	else
 		free_page();
