@@ -148,7 +148,8 @@ static void after_fork_in_child(void)
 	rcu_any_in_child();
 	list_after_fork();
 	page_forget_returning();
-	slab_marked_after_fork();
+	if (slab_marked_after_fork())
+		for_each_node(slab_expect_strays);
 	past_forget();
 	for (struct kmem_cache *s = caches.first; s; s = s->next) {
 		/* A vanished thread may have been creating it. Only changes are written: a cache

@@ -469,6 +469,8 @@ static __attribute__((noinline)) void give_last_nolock(struct slab_cache *cache,
 	     twice = os_load_relaxed(&slab->state) & SLAB_UNUSED;
 	uint64_t changed;
 
+	if (!locked)
+		slab_begin_mark();
 	subtract(cache, slab, 1, locked ? SLAB_UNUSED : 0, &changed, &holder);
 	if (!holder && changed & SLAB_LISTED && !slab_inuse(changed) && !twice) {
 		if (locked)
@@ -478,6 +480,8 @@ static __attribute__((noinline)) void give_last_nolock(struct slab_cache *cache,
 	}
 	if (locked)
 		os_unlock(&node->lock);
+	else
+		slab_end_mark();
 	if (holder)
 		list_or_defer(cache, slab);
 }

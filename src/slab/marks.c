@@ -11,13 +11,15 @@ struct slab_marked slab_marked;
 
 void slab_mark_missing(struct slab_cache *cache, unsigned int bit)
 {
-	os_fetch_add(&slab_marked.begun, 1);
-	os_order_rmw();
+	slab_begin_mark();
 	os_fetch_or(&cache->marks, (uint16_t)bit);
-	os_fetch_add(&slab_marked.n, 1);
+	slab_end_mark();
 }
 
-void slab_marked_after_fork(void)
+bool slab_marked_after_fork(void)
 {
+	bool any = slab_is_marking(slab_marked.n);
+
 	slab_marked.n = ++slab_marked.begun;
+	return any;
 }

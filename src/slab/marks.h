@@ -25,7 +25,9 @@
  *      lock.
  *  MARKS-F4. `slab_marked` counts each bit that is set, before and after: if both counts are equal,
  *      and as they were, no bit was set in between. One count is not enough: beside a thread that
- *      has set a bit and not yet counted it, others find the bit set, free, and end.
+ *      has set a bit and not yet counted it, others find the bit set, free, and end. A free that
+ *      empties a slab without its node's lock begins to count before that: if a fork lets its
+ *      thread vanish in between, the child looks for the slab.
  *
  * Callers: src/slab/, src/percpu/, src/rcu/, src/cache/.
  */
@@ -50,8 +52,21 @@ extern struct slab_marked slab_marked;
 
 /* Set it, and count that. */
 void slab_mark_missing(struct slab_cache *cache, unsigned int bit) __attribute__((cold));
-/* In a forked child, by its only thread: those that vanished threads began count. */
-void slab_marked_after_fork(void);
+/* In a forked child, by its only thread: those that vanished threads began count. Returns false if
+ * there are none. */
+bool slab_marked_after_fork(void);
+
+/* Around a change after which a bit is set. */
+static inline void slab_begin_mark(void)
+{
+	os_fetch_add(&slab_marked.begun, 1);
+	os_order_rmw();
+}
+
+static inline void slab_end_mark(void)
+{
+	os_fetch_add(&slab_marked.n, 1);
+}
 
 static inline void slab_mark(struct slab_cache *cache, unsigned int bit)
 {

@@ -233,6 +233,12 @@ void partial_stray(struct slab_cache *cache, struct slab_node *node, struct slab
 	slab_mark(cache, MARK_EMPTY);
 }
 
+void slab_expect_strays(struct slab_cache *cache, struct slab_node *node)
+{
+	node->stray = PARTIAL_STRAYS;
+	slab_mark(cache, MARK_EMPTY);
+}
+
 /* Is it listed, without an object in use, and not yet among those? It may be any slab by now. */
 static bool is_stray(const struct slab_cache *cache, const struct slab *slab)
 {

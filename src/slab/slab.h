@@ -280,6 +280,9 @@ unsigned int slab_count(const struct slab_cache *cache);
  */
 void slab_list_again(struct slab_cache *cache, struct slab_node *node);
 
+/* The same if a vanished thread may have emptied a listed slab of this node, and told nobody. */
+void slab_expect_strays(struct slab_cache *cache, struct slab_node *node);
+
 /*
  * --- hold.c ------------------------------------------------------------------------------------
  */

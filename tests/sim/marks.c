@@ -2,8 +2,9 @@
 /*
  * Schedules in which a thread pauses between two steps of a mark, or of a return of memory, while
  * others free and allocate: nothing that is free is missed (MARKS-F1, MARKS-F2, MARKS-F3, MARKS-F4,
- * DEFER-E3, src/page/limit.h).
+ * DEFER-E3, HOLD-H2, src/page/limit.h).
  */
+#include <sheaf/debug.h>
 #include <sheaf/kmalloc.h>
 #include <sheaf/limit.h>
 #include <stdio.h>
@@ -25,7 +26,7 @@ enum {
 };
 
 static bool (*reached)(void);
-static bool paused, looks, asks;
+static bool begun, paused, looks, asks;
 
 static bool has_reached(void)
 {
@@ -52,8 +53,12 @@ static unsigned int decide(unsigned int fibre)
 		}
 		return fibre;
 	}
-	if (!paused)
+	if (!paused) {
+		if (begun)
+			sim_fail("the end, and no pause");
+		begun = reached;
 		return next = PAUSES;
+	}
 	if (next == FREES) {
 		looks = true;
 		return next = LOOKS;
@@ -231,6 +236,42 @@ static int marked(void *config)
 	return !looks;
 }
 
+/* --- the same, and its thread vanishes in a fork before it has told anybody --- */
+
+static bool has_emptied(void)
+{
+	const struct slab *slab = partial_slab(node, node->first);
+
+	return slab && !slab_inuse(slab->state) && node->stray == SLAB_NONE;
+}
+
+static int shrink_in_child(void *unused)
+{
+	(void)unused;
+	kmem_cache_shrink(s);
+	if (node->nr_slabs)
+		sim_fail("a slab is left in a child, and no object is in use");
+	return 0;
+}
+
+static void unlock_and_fork(unsigned int fibre, void *unused)
+{
+	if (fibre != LOOKS)
+		unlock_and_shrink(fibre, unused);
+	else if (sim_fork(shrink_in_child, NULL))
+		sim_fail("the child failed");
+}
+
+static int vanished(void *config)
+{
+	sim_start(config);
+	sim_run(1, leave_partial, NULL);
+	node->lock.word = 1; /* as if another thread had it */
+	reached = has_emptied;
+	sim_run(FIBRES, unlock_and_fork, NULL);
+	return !looks;
+}
+
 /* --- a prefilled sheaf returns, and a drain begins and ends before it is in the slot --- */
 
 static struct slab_sheaf *lent;
@@ -308,6 +349,60 @@ static int listed(void *config)
 	reached = has_taken_deferred;
 	sim_run(FIBRES, list_at_limit, NULL);
 	return !looks;
+}
+
+/* --- a thread looks at an empty slab, and holds it --- */
+
+static struct kmem_cache *wanted; /* which LOOKS allocates from */
+
+static bool is_looked_at(void)
+{
+	return node->nr_slabs == 1 && !node->nr_partial && !os_lock_held(&node->lock);
+}
+
+static void keep_empty(unsigned int fibre, void *own_limit)
+{
+	struct kmem_cache_args limited = {.limit = OS_PAGE};
+
+	(void)fibre;
+	s = kmem_cache_create("empty", 512, own_limit ? &limited : NULL,
+			      SLAB_NO_MERGE | SLAB_NO_SHEAVES);
+	objects[0] = kmem_cache_alloc(s, GFP_KERNEL);
+	forbid_pages();
+	wanted = own_limit ? s : fails;
+	node = s->sheaf.slab.nodes[0];
+	kmem_cache_free(s, objects[0]);
+	if (!node->nr_unused)
+		sim_fail("the slab is not kept");
+}
+
+static void validate_or_allocate(unsigned int fibre, void *unused)
+{
+	(void)unused;
+	sim_go_to(fibre);
+	if (fibre == PAUSES)
+		kmem_cache_validate(s);
+	if (fibre == LOOKS && !kmem_cache_alloc(wanted, GFP_KERNEL))
+		sim_fail("NULL, although all objects of a slab were free");
+}
+
+static int looked_at(void *config, bool own_limit)
+{
+	sim_start(config);
+	sim_run(1, keep_empty, own_limit ? config : NULL);
+	reached = is_looked_at;
+	sim_run(FIBRES, validate_or_allocate, NULL);
+	return !looks;
+}
+
+static int looked_at_by_pages(void *config)
+{
+	return looked_at(config, false);
+}
+
+static int looked_at_by_objects(void *config)
+{
+	return looked_at(config, true);
 }
 
 /* --- a block that waited goes, because a smaller one takes its cell --- */
@@ -424,8 +519,11 @@ int main(void)
 	failed += sim_in_child(uncounted_in_child, &config, &hash) != 0;
 	failed += sim_in_child(joined, &config, &hash) != 0;
 	failed += sim_in_child(marked, &config, &hash) != 0;
+	failed += sim_in_child(vanished, &config, &hash) != 0;
 	failed += sim_in_child(returned, &config, &hash) != 0;
 	failed += sim_in_child(listed, &config, &hash) != 0;
+	failed += sim_in_child(looked_at_by_pages, &config, &hash) != 0;
+	failed += sim_in_child(looked_at_by_objects, &config, &hash) != 0;
 	failed += sim_in_child(replaced, &config, &hash) != 0;
 	failed += sim_in_child(waits_for_the_first, &config, &hash) != 0;
 	return failed != 0;
