@@ -272,15 +272,16 @@ static int vanished(void *config)
 	return !looks;
 }
 
-/* --- a prefilled sheaf returns, and a drain begins and ends before it is in the slot --- */
+/* --- a prefilled sheaf returns, and a drain begins and ends before it is in the slot; or, on a CPU
+ * where the program did not run yet, in the barn --- */
 
 static struct slab_sheaf *lent;
 
-static void lend(unsigned int fibre, void *unused)
+static void lend(unsigned int fibre, void *to_barn)
 {
-	(void)fibre, (void)unused;
+	(void)fibre;
 	s = kmem_cache_create("lends", 512, NULL, SLAB_NO_MERGE);
-	sim_go_to(PAUSES);
+	sim_go_to(to_barn ? FREES : PAUSES);
 	kmem_cache_free(s, kmem_cache_alloc(s, GFP_KERNEL));
 	lent = kmem_cache_prefill_sheaf(s, GFP_KERNEL, 8);
 	kmem_cache_shrink(s);
@@ -298,18 +299,27 @@ static void return_or_shrink(unsigned int fibre, void *unused)
 		kmem_cache_shrink(s);
 }
 
-static int returned(void *config)
+static int returned(void *config, bool to_barn)
 {
 	sim_start(config);
-	sim_run(1, lend, NULL);
+	sim_run(1, lend, to_barn ? config : NULL);
 	reached = has_set_bit;
 	sim_run(FIBRES, return_or_shrink, NULL);
 	quiet_marks(&s->sheaf);
 	return !looks;
 }
 
-/* --- a slow path takes an empty slab off the stack of deferred ones, and has not yet listed it ---
- */
+static int returned_to_slot(void *config)
+{
+	return returned(config, false);
+}
+
+static int returned_to_barn(void *config)
+{
+	return returned(config, true);
+}
+
+/* --- a slow path takes an empty slab off the stack, and has not yet listed it --- */
 
 static bool has_taken_deferred(void)
 {
@@ -520,7 +530,8 @@ int main(void)
 	failed += sim_in_child(joined, &config, &hash) != 0;
 	failed += sim_in_child(marked, &config, &hash) != 0;
 	failed += sim_in_child(vanished, &config, &hash) != 0;
-	failed += sim_in_child(returned, &config, &hash) != 0;
+	failed += sim_in_child(returned_to_slot, &config, &hash) != 0;
+	failed += sim_in_child(returned_to_barn, &config, &hash) != 0;
 	failed += sim_in_child(listed, &config, &hash) != 0;
 	failed += sim_in_child(looked_at_by_pages, &config, &hash) != 0;
 	failed += sim_in_child(looked_at_by_objects, &config, &hash) != 0;
