@@ -291,24 +291,15 @@ static bool is_costly(const struct guard_slot *slot)
 	return guard_of(slot) == OS_GUARD_PROTECTION;
 }
 
-static char *open_from(const struct guard_slot *slot)
-{
-	return (char *)os_round_down((uintptr_t)slot->object);
-}
-
-static size_t open_bytes(const struct guard_slot *slot)
-{
-	return os_round_up((uintptr_t)slot->object + slot->object_size) -
-	       (uintptr_t)open_from(slot);
-}
-
 static bool open_slot(struct guard_slot *slot)
 {
+	struct debug_zones zones = guard_zones_of(slot);
+
 	if (is_costly(slot) && os_fetch_add_relaxed(&pool.open, 1) >= pool.most_open) {
 		os_fetch_sub(&pool.open, 1);
 		return false;
 	}
-	if (os_guard_open(open_from(slot), open_bytes(slot), guard_of(slot)))
+	if (os_guard_open(zones.open, (size_t)(zones.closed - zones.open), guard_of(slot)))
 		return true;
 	if (is_costly(slot))
 		os_fetch_sub(&pool.open, 1);
@@ -357,10 +348,11 @@ struct guard_slot *guard_claim(size_t size, size_t align)
 
 void guard_give(struct guard_slot *slot)
 {
+	struct debug_zones zones = guard_zones_of(slot);
 	bool costly = is_costly(slot), closed;
 
 	os_assert(os_peek(&slot->state) == DEBUG_BUSY); /* GUARD-G1, GUARD-G2 */
-	closed = os_guard_close(open_from(slot), open_bytes(slot), guard_of(slot));
+	closed = os_guard_close(zones.open, (size_t)(zones.closed - zones.open), guard_of(slot));
 
 	if (!closed)
 		os_report_once_later(&pool.told,

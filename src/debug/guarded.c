@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "debug/bytes.h"
 #include "debug/guard_slot.h"
 #include "debug/report.h"
 #include "os/assert.h"

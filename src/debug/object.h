@@ -91,7 +91,7 @@ static inline bool debug_is_traced(const struct slab_cache *cache)
 	return __builtin_expect((os_load_relaxed(&debug_of(cache)->switched) & SLAB_TRACE) != 0, 0);
 }
 
-/* --- track.c ---------------------------------------------------------------------------------- */
+/* --- traces.c --------------------------------------------------------------------------------- */
 
 /* Record the calling thread, now. */
 void track_now(struct debug_track *track);

@@ -209,16 +209,16 @@ static uint64_t used_places(const struct ring *ring)
 	return added < quarantine.places ? added : quarantine.places;
 }
 
+#define rings_for_each(ring)                                                                       \
+	for (struct ring *ring = quarantine.rings; ring < quarantine.rings + os.nr_nodes; ring++)
+#define places_for_each(ring, i) for (uint64_t i = 0; i < used_places(ring); i++)
+
 bool quarantine_has(const void *object)
 {
-	for (uint32_t node = 0; node < os.nr_nodes; node++) {
-		struct ring *ring = &quarantine.rings[node];
-		uint64_t n = used_places(ring);
-
-		for (uint64_t i = 0; i < n; i++)
+	rings_for_each (ring)
+		places_for_each (ring, i)
 			if (os_load_acquire(&ring->places[i]) == object)
 				return true;
-	}
 	return false;
 }
 
@@ -226,18 +226,16 @@ int quarantine_drain(struct slab_cache *cache, bool nolock)
 {
 	int faults = 0;
 
-	for (uint32_t node = 0; node < os.nr_nodes; node++) {
-		struct ring *ring = &quarantine.rings[node];
-		uint64_t n = used_places(ring);
-
-		for (uint64_t i = 0; i < n && (!cache || quarantine_count(cache)); i++) {
+	rings_for_each (ring)
+		places_for_each (ring, i) {
 			void *object = os_load_acquire(&ring->places[i]);
 
+			if (cache && !quarantine_count(cache))
+				return faults;
 			if (object && (!cache || page_owner(object) == cache) &&
 			    os_cmpxchg(&ring->places[i], &object, NULL))
 				faults += !let_go_of(ring, object, nolock);
 		}
-	}
 	return faults;
 }
 
@@ -257,19 +255,16 @@ size_t quarantine_bytes(void)
 {
 	size_t bytes = 0;
 
-	for (uint32_t node = 0; node < os.nr_nodes; node++)
-		bytes += os_load_relaxed(&quarantine.rings[node].bytes);
+	rings_for_each (ring)
+		bytes += os_load_relaxed(&ring->bytes);
 	return bytes;
 }
 
 void quarantine_after_fork(void)
 {
-	for (uint32_t node = 0; node < os.nr_nodes; node++) {
-		struct ring *ring = &quarantine.rings[node];
-		uint64_t n = used_places(ring);
-
+	rings_for_each (ring) {
 		ring->bytes = 0;
-		for (uint64_t i = 0; i < n; i++)
+		places_for_each (ring, i)
 			if (ring->places[i]) {
 				struct slab_cache *cache = page_owner(ring->places[i]);
 

@@ -6,11 +6,11 @@
 #include <string.h>
 
 #include "debug/guard_slot.h"
+#include "debug/zones.h"
 #include "os/atomic.h"
 #include "os/long_report.h"
 #include "os/machine.h"
 #include "os/report.h"
-#include "os/tools.h"
 
 #define LINE "============================================================================="
 #define THIN "-----------------------------------------------------------------------------"

@@ -12,7 +12,6 @@
 #ifndef SHEAF_DEBUG_REPORT_H
 #define SHEAF_DEBUG_REPORT_H
 
-#include "debug/bytes.h"
 #include "debug/object.h"
 
 struct os_long;
@@ -65,10 +64,10 @@ int debug_restore(struct debug_fault *fault, uint8_t *from, size_t length, const
 /* Begin a report of this kind about a cache, as os_long_begin(). */
 struct os_long *debug_begin(const char *name, const char *what) __attribute__((cold));
 /* The object that this address is in or next to. The library's data and the red zone in front of an
- * object belong to it, not to the object before. In explain.c. */
+ * object belong to it, not to the object before. In pointer.c. */
 char *debug_nearest_object(const struct slab_cache *cache, const struct slab *slab,
 			   const void *address);
-/* Add where the address is, as seen from an object of this size. In explain.c. */
+/* Add where the address is, as seen from an object of this size. In pointer.c. */
 void debug_tell_place(struct os_long *report, const char *address, const char *object, size_t size);
 /* Was fault->object, in a slab of fault->holder or in a slot, ever prepared? If not, it has no
  * records. */

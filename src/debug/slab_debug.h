@@ -175,7 +175,7 @@ int quarantine_end(struct slab_cache *cache);
  * anew. */
 void quarantine_after_fork(void);
 
-/* --- explain.c -------------------------------------------------------------------------------- */
+/* --- pointer.c -------------------------------------------------------------------------------- */
 
 /* Report at once which object of which cache an address is in or next to; nothing for addresses
  * that are not the library's. For errors that a tool has found: takes no lock. */
@@ -192,7 +192,7 @@ bool debug_fails(struct slab_cache *cache, gfp_t flags);
  * is_free: its bit is set. Returns the number of faults, which are reported. */
 int debug_validate(struct slab_cache *cache, void *object, bool is_free);
 
-/* --- leaks.c ---------------------------------------------------------------------------------- */
+/* --- traces.c --------------------------------------------------------------------------------- */
 
 /* Report a cache's objects in use, when it is destroyed or at exit, grouped by the stack that
  * allocated them. Without U, only guarded objects. `when` ends a sentence. */
