@@ -17,7 +17,6 @@
 #include "os/machine.h"
 #include "os/options.h"
 #include "os/process_words.h"
-#include "os/report.h"
 #include "os/tools.h"
 #include "page/map_kept.h"
 

@@ -7,7 +7,6 @@
 #include "cache/block.h"
 #include "cache/hardened.h"
 #include "os/options.h"
-#include "os/report.h"
 
 static struct mempool_over over_cache(struct kmem_cache *cache)
 {
