@@ -7,12 +7,15 @@
 #include <sheaf/debug.h>
 #include <sheaf/kmalloc.h>
 #include <sheaf/limit.h>
+#include <sheaf/rcu.h>
 #include <stdio.h>
 
 #include "cache/cache.h"
+#include "kit/by_hand.h"
 #include "os/lock.h"
 #include "page/limit.h"
 #include "page/map_kept.h"
+#include "percpu/rows.h"
 #include "sim/kit/quiet.h"
 #include "sim/sim.h"
 #include "slab/marks.h"
@@ -67,7 +70,7 @@ static unsigned int decide(unsigned int fibre)
 }
 
 static struct kmem_cache *s, *fails;
-static void *objects[24];
+static void *objects[40];
 static struct slab_node *node;
 
 enum {
@@ -361,6 +364,75 @@ static int listed(void *config)
 	return !looks;
 }
 
+/* --- a retired sheaf gets its number, which passes before it is in the queue --- */
+
+struct retired {
+	struct sheaf_rcu_head head;
+};
+
+static struct sheaf *retiring;
+static unsigned int nr_retired;
+
+static bool has_number(void)
+{
+	return retiring->number;
+}
+
+static void retire_one(void)
+{
+	kfree_rcu((struct retired *)objects[nr_retired++], head);
+}
+
+static void fill_retired(unsigned int fibre, void *unused)
+{
+	(void)fibre, (void)unused;
+	sim_go_to(PAUSES);
+	s = kmem_cache_create("retires", 512, NULL, SLAB_NO_MERGE);
+	for (unsigned int i = 0; i < OBJECTS; i++)
+		objects[i] = kmem_cache_alloc(s, GFP_KERNEL);
+	forbid_pages();
+	do {
+		retire_one();
+		retiring = slot_of_row(s->sheaf.at.handle, os_row())->rcu_free;
+	} while (sheaf_size(retiring) < retiring->capacity);
+	retiring->number = 0;
+}
+
+static void retire_or_fail(unsigned int fibre, void *unused)
+{
+	(void)unused;
+	sim_go_to(fibre);
+	if (fibre == PAUSES)
+		retire_one();
+	if (fibre != FREES)
+		return;
+	for (int i = 0; i < 3; i++)
+		by_hand_pass();
+	if (kmem_cache_alloc(fails, GFP_KERNEL))
+		sim_fail("a page beyond the limit");
+}
+
+static void allocate_after(unsigned int fibre, void *unused)
+{
+	(void)fibre, (void)unused;
+	if (!kmem_cache_alloc(fails, GFP_KERNEL))
+		sim_fail("NULL, although a grace period has passed for all objects of a slab");
+}
+
+static int passed_early(void *config)
+{
+	sim_start(config);
+	if (sheaf_rcu_register(&by_hand_ops))
+		return 1;
+	sim_run(1, fill_retired, NULL);
+	reached = has_number;
+	sim_run(FIBRES, retire_or_fail, NULL);
+	reached = NULL;
+	begun = paused = false;
+	sim_run(1, allocate_after, NULL);
+	return !looks;
+}
+
 /* --- a thread looks at an empty slab, and holds it --- */
 
 static struct kmem_cache *wanted; /* which LOOKS allocates from */
@@ -533,6 +605,7 @@ int main(void)
 	failed += sim_in_child(returned_to_slot, &config, &hash) != 0;
 	failed += sim_in_child(returned_to_barn, &config, &hash) != 0;
 	failed += sim_in_child(listed, &config, &hash) != 0;
+	failed += sim_in_child(passed_early, &config, &hash) != 0;
 	failed += sim_in_child(looked_at_by_pages, &config, &hash) != 0;
 	failed += sim_in_child(looked_at_by_objects, &config, &hash) != 0;
 	failed += sim_in_child(replaced, &config, &hash) != 0;
