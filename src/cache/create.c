@@ -9,7 +9,7 @@
 #include "cache/list.h"
 #include "cache/publish.h"
 #include "debug/guard.h"
-#include "grace/provider.h"
+#include "grace/grace.h"
 #include "os/atomic.h"
 #include "os/machine.h"
 #include "os/options.h"

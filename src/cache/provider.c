@@ -10,7 +10,7 @@
 #include <errno.h>
 
 #include "cache/block.h"
-#include "grace/provider.h"
+#include "grace/grace.h"
 #include "os/report.h"
 #include "rcu/any.h"
 

@@ -44,8 +44,8 @@ static bool is_meant(const struct question *question, const struct kmem_cache *s
 {
 	size_t length = question->name ? strlen(question->name) : 0;
 
-	if (!question->name)
-		return true;
+	if (!s->name || !question->name)
+		return s->name;
 	if (length && question->name[length - 1] == '*')
 		return !strncmp(s->name, question->name, length - 1);
 	return !strcmp(s->name, question->name);
@@ -58,7 +58,7 @@ static void for_each_meant(struct question *question,
 {
 	out_print(question->out, "[");
 	for (struct kmem_cache *s = list_next(NULL); s; s = list_next(s))
-		if (s->name && is_meant(question, s))
+		if (is_meant(question, s))
 			each(question, question->out, s);
 	out_print(question->out, "]\n");
 }
@@ -78,25 +78,17 @@ static void validate(struct question *question, struct out *out, struct kmem_cac
 		  faults);
 }
 
-static int print_if_meant(struct question *question, struct kmem_cache *s, enum sheaf_traces which,
-			  enum sheaf_stats_format format)
-{
-	int error;
-
-	if (!s->name || !is_meant(question, s))
-		return 0;
-	error = traces_print(question->out, s, which, format);
-	question->caches += error != -ENOTSUP;
-	return error == -ENOTSUP ? 0 : error;
-}
-
 /* Print one cache after the other, each as an answer of its own. */
 static int print_meant(struct question *question, enum sheaf_traces which,
 		       enum sheaf_stats_format format)
 {
 	for (struct kmem_cache *s = list_next(NULL); s; s = list_next(s)) {
-		int error = print_if_meant(question, s, which, format);
+		int error = is_meant(question, s) ? traces_print(question->out, s, which, format)
+						  : -ENOTSUP;
 
+		if (error == -ENOTSUP)
+			continue;
+		question->caches++;
 		if (error) {
 			list_unpin(s);
 			return error;

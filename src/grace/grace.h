@@ -138,9 +138,12 @@ struct grace {
 /*
  * In all.c, as the calls for all providers at the end. The grace structure of this provider,
  * created if there is none; of the process's provider if ops is NULL. Returns NULL if there is no
- * memory, no provider, or one that cannot be used: see provider.h.
+ * memory, no provider, or one that cannot be used: see provider_read().
  */
 struct grace *grace_of(const struct sheaf_rcu_ops *ops);
+/* Copy a program's description of its provider. Returns NULL if it can be used; otherwise a text
+ * that says what is wrong with it, and what to do. */
+const char *provider_read(struct sheaf_rcu_ops *ours, const struct sheaf_rcu_ops *given);
 /* Make it the provider of the process. Returns false if there is another one, or no memory. */
 bool grace_register(const struct sheaf_rcu_ops *ops);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* See passed.h. */
-#include "rcu/passed.h"
+/* Sheaves whose grace period has passed: taken by allocations, or freed in trims, barriers and
+ * drains; see rcu_free.h. */
+#include "rcu/rcu_free.h"
 
 #include <string.h>
 

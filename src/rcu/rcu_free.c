@@ -10,7 +10,6 @@
 #include "percpu/remote.h"
 #include "percpu/rows.h"
 #include "percpu/sheaf.h"
-#include "rcu/passed.h"
 #include "rcu/stat.h"
 #include "slab/marks.h"
 
@@ -300,26 +299,20 @@ static struct sheaf_rcu *rcu_of_user(struct grace_user *user)
 	return user->ops == &sheaves_ops ? (struct sheaf_rcu *)user : NULL;
 }
 
-static void lock_queues(struct grace_user *user, void *unused)
+/* What is done with a lock around fork(). */
+struct fork_act {
+	void (*act)(struct os_lock *lock, uint32_t *taken);
+};
+
+static void act_on_queues(struct grace_user *user, void *data)
 {
+	const struct fork_act *fork = data;
 	struct sheaf_rcu *rcu = rcu_of_user(user);
 
-	(void)unused;
 	if (!rcu)
 		return;
 	rcu_queues_for_each (rcu, i)
-		os_lock_for_fork(&rcu->queues[i].lock, &rcu->queues[i].locked_by_fork);
-}
-
-static void unlock_queues(struct grace_user *user, void *unused)
-{
-	struct sheaf_rcu *rcu = rcu_of_user(user);
-
-	(void)unused;
-	if (!rcu)
-		return;
-	rcu_queues_for_each (rcu, i)
-		os_unlock_after_fork(&rcu->queues[i].lock, &rcu->queues[i].locked_by_fork);
+		fork->act(&rcu->queues[i].lock, &rcu->queues[i].locked_by_fork);
 }
 
 static void reset_queues(struct grace_user *user, void *lost)
@@ -341,12 +334,12 @@ static void reset_queues(struct grace_user *user, void *lost)
 
 void sheaf_rcu_lock_for_fork(void)
 {
-	grace_for_each_user(lock_queues, NULL);
+	grace_for_each_user(act_on_queues, &(struct fork_act){os_lock_for_fork});
 }
 
 void sheaf_rcu_unlock_after_fork(void)
 {
-	grace_for_each_user(unlock_queues, NULL);
+	grace_for_each_user(act_on_queues, &(struct fork_act){os_unlock_after_fork});
 }
 
 unsigned int sheaf_rcu_reset_in_child(void)
