@@ -27,7 +27,7 @@ from . import detection, machine, paths
 from .detectors import Detector, detectors, find_library, known_options
 from .progress import Progress
 
-TIMEOUT = 20
+TIMEOUT = 300  # seconds; ends a program that hangs. Under valgrind, on a busy machine, one takes half a minute
 RIGHT_USE = "right-use"
 NOT_HERE = 77
 FAULTS = {-signal.SIGSEGV, -signal.SIGBUS}
