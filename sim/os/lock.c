@@ -84,10 +84,11 @@ bool os_lock_held(struct os_lock *lock)
 	return lock->word != 0;
 }
 
-void os_holds_nothing(const char *what)
+bool os_holds_nothing(const char *what)
 {
 	if (sim.current->held_ranks)
 		sim_fail("a fibre %s with locks of ranks %#x held", what, sim.current->held_ranks);
+	return true;
 }
 
 void os_wait(uint32_t *word, uint32_t value, uint32_t ms)

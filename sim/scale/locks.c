@@ -210,11 +210,6 @@ bool os_lock_held(struct os_lock *lock)
 	return lock->word != FREE;
 }
 
-void os_holds_nothing(const char *what)
-{
-	(void)what;
-}
-
 /* Without a limit in time, a task that nobody wakes is an error: see task.c. */
 void os_wait(uint32_t *word, uint32_t value, uint32_t ms)
 {

@@ -57,8 +57,8 @@ static bool do_round(uint32_t now)
 {
 	bool more;
 
-	os_holds_nothing("begins a round of housekeeping"); /* HOUSEKEEPING-K2 */
-	os_assert(os_peek(&house.running));		    /* HOUSEKEEPING-K1 */
+	os_assert(os_holds_nothing("begins a round of housekeeping")); /* HOUSEKEEPING-K2 */
+	os_assert(os_peek(&house.running));			       /* HOUSEKEEPING-K1 */
 	see_memory(now);
 	more = page_decay(house.node++ % os.nr_nodes);
 	return passes_go_on(now) | more;

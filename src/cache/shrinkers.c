@@ -187,7 +187,7 @@ void shrinkers_run(gfp_t flags, unsigned int part)
 	run = begin_run((uintptr_t)__builtin_frame_address(0));
 	if (!run)
 		return;
-	os_holds_nothing("run a shrinker");		 /* SHRINKERS-S3 */
+	os_assert(os_holds_nothing("runs a shrinker"));	 /* SHRINKERS-S3 */
 	os_assert(my_runs() == 1 && !os_peek(&run->at)); /* SHRINKERS-S1 */
 	call = run->call = os_enter_watched();
 	while (is_mine(run, &call) && (r = next_run(run)) != NULL)

@@ -141,6 +141,7 @@ static __attribute__((noinline)) void call_event(struct kmem_group *g,
 	os_fetch_and(&g->events, ~first);
 	if (!first || !args->event)
 		return;
+	os_assert(os_holds_nothing("calls a group's callback")); /* GROUP-G5 */
 	call = g->call = os_enter_watched();
 	args->event(g, (enum kmem_group_event)__builtin_ctz(first), os_load_relaxed(&g->usage),
 		    args->data);
@@ -211,6 +212,7 @@ bool group_reclaim(struct kmem_group *g, uint64_t bytes, const struct kmem_group
 	if (!turn)
 		return false;
 	os_fetch_add_relaxed(&g->reclaims, 1);
+	os_assert(os_holds_nothing("calls a group's callback")); /* GROUP-G5 */
 	call = g->call = os_enter_watched();
 	freed = args.reclaim && args.reclaim(g, bytes, args.data);
 	os_leave_program(call);

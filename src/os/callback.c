@@ -80,8 +80,8 @@ bool os_callback_call(const char *text, size_t length)
 	 * opposite. */
 	os_fence();
 	fn = os_load_acquire(&callback.fn);
-	os_holds_nothing("calls the function for reports"); /* CALLBACK-C1 */
-	os_assert(os_peek(&place->thread) == os_self());    /* CALLBACK-C2 */
+	os_assert(os_holds_nothing("calls the function for reports")); /* CALLBACK-C1 */
+	os_assert(os_peek(&place->thread) == os_self());	       /* CALLBACK-C2 */
 	if (fn)
 		fn(callback.data, text, length);
 	os_leave_program(call);

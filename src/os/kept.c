@@ -149,7 +149,7 @@ static void write_all(bool may_wait, bool may_call)
 
 void os_write_kept(void)
 {
-	os_holds_nothing("reports");
+	os_assert(os_holds_nothing("reports")); /* REPORT-T1 */
 	write_all(true, true);
 }
 

@@ -82,7 +82,7 @@ static inline void os_unlock_after_fork(struct os_lock *lock, uint32_t *taken)
 
 /* True if any thread holds the lock: only a hint, except in a child with one thread. */
 bool os_lock_held(struct os_lock *lock);
-/* Debug builds and the simulator stop here if this thread holds a lock while it does `what`. */
-void os_holds_nothing(const char *what);
+/* For os_assert(): true. They stop here if this thread holds a lock while it does `what`. */
+bool os_holds_nothing(const char *what);
 
 #endif

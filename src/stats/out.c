@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "os/assert.h"
+#include "os/lock.h"
 #include "os/memory.h"
 #include "os/quote.h"
 #include "os/sink.h"
@@ -24,6 +26,7 @@ void out_flush(struct out *out)
 {
 	size_t done = 0;
 
+	os_assert(os_holds_nothing("writes statistics")); /* STATS-T1 */
 	if (out->ours && !os_descriptor_is_ours(out->ours))
 		out->error = EBADF;
 	while (!out->error && done < out->used) {

@@ -38,10 +38,11 @@ static void rank_pop(struct os_lock *lock)
 	held_ranks &= ~(1u << lock->rank);
 }
 
-void os_holds_nothing(const char *what)
+bool os_holds_nothing(const char *what)
 {
 	if (held_ranks)
 		os_fatal("a thread %s with locks of ranks %#x held", what, held_ranks);
+	return true;
 }
 #else
 static void rank_push(struct os_lock *lock, bool ordered)
@@ -52,11 +53,6 @@ static void rank_push(struct os_lock *lock, bool ordered)
 static void rank_pop(struct os_lock *lock)
 {
 	(void)lock;
-}
-
-void os_holds_nothing(const char *what)
-{
-	(void)what;
 }
 #endif
 
