@@ -102,6 +102,8 @@ static int run(void *data)
 	sim_run(RETIRERS + 2, fibre_of_storm, NULL);
 	kvfree_rcu_barrier();
 	model_all_freed();
+	if (kmem_cache_verify(s))
+		sim_fail("a fault at the end");
 	if (kmem_cache_shrink(s))
 		sim_fail("slabs remain when all objects were freed");
 	kmem_cache_destroy(s);

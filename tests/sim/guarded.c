@@ -69,6 +69,8 @@ static int run(void *data)
 	if (!guard_is_ours(resized))
 		sim_fail("the object is not guarded");
 	sim_run(2, resize_or_look, NULL);
+	if (kmem_cache_verify(s))
+		sim_fail("a fault after the resizes");
 	kmem_cache_free(s, resized);
 	kmem_cache_destroy(s);
 	sim_run(FIBRES, come_and_go, NULL);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * No GFP_KERNEL allocation gets NULL that a drain of everything, at a moment of the call, would
- * have served (src/cache/reclaim.h, R2). At a hard limit, or at the limit of a cache, some fibres
+ * have served (RECLAIM-R2). At a hard limit, or at the limit of a cache, some fibres
  * allocate until they get NULL, and others free in every way there is: to sheaves, slabs, nodes,
  * without waiting, after grace periods; objects of owners, and blocks; and they shrink, trim
  * and validate beside that.
@@ -439,6 +439,8 @@ static int run(void *unused)
 		for (unsigned int i = 0; i < NR_CACHES; i++) {
 			quiet_slabs(&made[i]->sheaf.slab);
 			quiet_marks(&made[i]->sheaf);
+			if (kmem_cache_verify(made[i]))
+				sim_fail("cache %u has faults", i);
 		}
 		sim_run(1, free_all, NULL);
 	}

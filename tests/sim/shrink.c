@@ -127,6 +127,8 @@ static void leave_strays(unsigned int n, bool by_time)
 	nr_strays = n;
 	sim_run(2, hold_or_free, NULL);
 	quiet_slabs(&s->sheaf.slab);
+	if (kmem_cache_verify(s))
+		sim_fail("a fault beside strays");
 	if (node->nr_slabs != n + 1 || node->nr_unused)
 		sim_fail("a slab went without the lock of its node");
 	if (by_time)
