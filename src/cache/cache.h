@@ -5,7 +5,8 @@
  * Invariants
  *  CACHE-C1. `calls` is the first member (the public header reads it), and is set before any thread
  *      can see the cache: for the backend, the index, and whether every call must look at the node.
- *      Later it changes only to calls with the same meaning, depending on the cache's flow.
+ *      Later it changes to calls with the same meaning, depending on the cache's flow; to those
+ *      that charge (ACCOUNT-A1); and to those that only report, when the cache is destroyed.
  *  CACHE-C2. A cache is on the list from its creation until its last name is destroyed. A cache
  *      that is destroyed with live objects (leaked) stays on the list, for fork, without a name and
  *      no longer shared. From then on it takes objects back, and nothing else: they go to their

@@ -20,7 +20,8 @@
  *  QUARANTINE-Q3. `resting` of a cache counts its objects from before they come until after they
  *      have gone. At zero, no thread has one of them in hand, and the cache may be freed.
  *  QUARANTINE-Q4. A late thread stores its pointer into a place that was already passed. Then this
- *      object rests until the ring comes round again, or until it is drained.
+ *      object rests until the ring comes round again, or until it is drained. Argued: both look at
+ *      every place, whatever was passed.
  *
  * Guarded objects (guard.h) do not come here: a closed slot takes no memory, and is used again as
  * late as possible anyway.

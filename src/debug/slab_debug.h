@@ -28,7 +28,7 @@
  *      object; any other free is a double free. So of two racing frees, one is reported and changes
  *      no byte of the object.
  *  SLAB_DEBUG-D2. Only the owner of an object writes around it: the thread that prepares it, takes
- *      it, or made it BUSY.
+ *      it, retires it or made it BUSY, or that takes it out of quarantine (QUARANTINE-Q2).
  *  SLAB_DEBUG-D3. An object that was written to while it was free is never handed out: the writer
  *      may do it again. It is LEAKED until its cache is destroyed. But kmem_cache_verify() and
  *      kmem_cache_validate() only restore an object that is free in its slab.

@@ -9,7 +9,8 @@
  * Invariants
  *  TRACES-R1. The cache may be in use. Its slabs are held one after the other (slab/hold.c).
  *  TRACES-R2. A record is copied, and counts only if its object is still used after that: the
- *      library does not write the record of a used object, so the copy is whole.
+ *      library does not write the record of a used object, so the copy is whole. Argued: an object
+ *      that was freed meanwhile is not taken again, because the slab is held (SLAB-B1).
  *  TRACES-R3. Groups and buckets are memory from the system, for one call.
  *
  * Locks: OS_RANK_NODE for moments. Callers: src/debug/, src/stats/.

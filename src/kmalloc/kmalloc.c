@@ -211,7 +211,7 @@ static void fill_table(void)
 {
 	bool checked = false;
 
-	os_assert(os_peek(&caches.family.word) && !os_peek(&family.ready)); /* KMALLOC-K1, -K2 */
+	os_assert(os_peek(&caches.family.word) && !os_peek(&family.ready)); /* KMALLOC-K2 */
 	for (unsigned int i = 1; i <= SHEAF_KMALLOC_WORDS; i++)
 		set_entry(&sizes_table.by_words[i], entry_for(i));
 	for (unsigned int i = 1; i < KMALLOC_CACHES; i++)

@@ -6,7 +6,8 @@
  * full, and do not take its lock.
  *
  * Invariants
- *  MEMPOOL-N1. nr <= max(min_nr, 1), min_nr <= room, and room >= 1. All change under the lock.
+ *  MEMPOOL-N1. nr <= room, min_nr <= room, and room >= 1. No element is added beyond
+ *      max(min_nr, 1). All change under the lock.
  *  MEMPOOL-N2. A waiting thread found nr == 0 and counted itself while it held the lock, and sleeps
  *      with the value of `turn` at that time. A thread that adds an element while any thread is
  *      counted changes `turn` and wakes one.

@@ -14,7 +14,8 @@
  * Invariants
  *  CHANNEL-N1. One thread at a time is between os_channel_enter() and os_channel_leave(). It is not
  *      cancelled there.
- *  CHANNEL-N2. An asker that has sent no whole line after CHANNEL_PATIENCE is dropped.
+ *  CHANNEL-N2. An asker that has sent no whole line after CHANNEL_PATIENCE is dropped. Argued: the
+ *      silent asker of tools/tests/test_control.py is.
  *  CHANNEL-N3. A descriptor is used only while it still is the same file: a program may close all
  *      its descriptors.
  *  CHANNEL-N4. A forked child has a socket of its own, from its first slow call on, and no

@@ -13,6 +13,7 @@
  *  FAULT-F1. The handler before ours gets the same arguments as we do.
  *  FAULT-F2. The handler runs on the thread's alternate stack, if there is one. Otherwise it runs
  *      on the usual stack, which has room: a touched guard page is no overflow of the stack.
+ *      Argued: that is SA_ONSTACK.
  *
  * Locks: none. Callers: src/debug/.
  */

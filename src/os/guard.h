@@ -11,7 +11,7 @@
  *
  * Invariants
  *  GUARD-P1. Sizes and addresses are whole pages of the system.
- *  GUARD-P2. Every call preserves errno, and is async-signal-safe.
+ *  GUARD-P2. Every call preserves errno, and is async-signal-safe. Argued: they are system calls.
  *
  * Locks: none. Callers: src/debug/.
  */

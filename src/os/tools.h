@@ -21,7 +21,8 @@
  * Invariants
  *  TOOLS-W1. Bytes that the library reads or writes are open at that time: memcpy() and similar
  *      calls of a program with a sanitizer check their bytes, and valgrind checks each access.
- *  TOOLS-W2. Addresses are opened before they are returned to the system.
+ *  TOOLS-W2. Addresses are opened before they are returned to the system. Argued: only
+ *      page/map.c returns addresses that may be closed.
  *
  * Callers: every layer but os/.
  */

@@ -9,7 +9,8 @@
  * Invariants
  *  STATS-T1. No lock is held while pages are read, or while anything is written: the reader of a
  *      pipe may be slow.
- *  STATS-T2. A table names every number of a public structure once.
+ *  STATS-T2. A table names every number of a public structure once. Argued: assertions in fields.c
+ *      count both.
  *
  * Locks: OS_RANK_CACHES briefly, OS_RANK_GROUPS while numbers of groups are copied; none for node
  * lists. Callers: src/stats/, src/control/.

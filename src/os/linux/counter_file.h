@@ -16,7 +16,8 @@
  *
  * Invariants
  *  COUNTER_FILE-C1. Only the process that created a file, or one that holds its lock exclusively,
- *      unlinks it.
+ *      unlinks it. Argued: counter_file_remove() compares device and inode with those of the file
+ *      that it created; remove_left_over() holds the lock.
  *
  * Locks: none; callers hold OS_RANK_CACHES, or are the only thread after fork;
  * counter_file_fill() needs neither. Callers: src/os/linux/shared.c.

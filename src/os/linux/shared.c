@@ -12,7 +12,8 @@
  * are those of areas beyond MAX_AREAS, which the table of the file's rows has no room for.
  *
  * Invariants
- *  SHARED-F1. The file exists only while areas are mapped.
+ *  SHARED-F1. The file exists only while areas are mapped. Argued: whatever takes the last area,
+ *      or maps none, calls end_unless_used().
  *  SHARED-F2. A row of an area in the file leaves the state CLOSED once; the thread that opens it
  *      does this, and no other thread changes where its counters are.
  *

@@ -6,10 +6,10 @@
  *   kept[hash of address and code] = | address and code, xor row | row |
  *
  * Invariants
- *  UNWIND-U1. A row that is read belongs to its address: if two threads, or a thread and a signal
- *      handler, wrote a half each, the xor yields another address.
- *  UNWIND-U2. The key contains the bytes of code in front of the address, so a module that is
- *      loaded where another one was unloaded does not get the old rows.
+ *  UNWIND-U1. A row that is read belongs to its address. Argued: if two threads, or a thread and a
+ *      signal handler, wrote a half each, the xor yields another address.
+ *  UNWIND-U2. A module that is loaded where another one was unloaded does not get the old rows.
+ *      Argued: the key contains the bytes of code in front of the address.
  *  UNWIND-U3. Nothing is read that may not be there. The outermost return address of a coroutine
  *      may be any number: code is read only where a loaded module has it, and a page of a stack
  *      that the program made only after the kernel has read it.
