@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A program that is built once and runs with libraries whose kmalloc() has different sizes. It
- * knows no size: it asks the library, and checks that it gets such blocks.
+ * knows no size: it asks the library, and checks that it gets such blocks (KMALLOC-K4).
  *
  * Prints the sizes of the library's caches, so that the caller sees whether two libraries differ.
  */

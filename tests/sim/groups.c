@@ -196,7 +196,7 @@ static void charges(void)
 		group_uncharge(tree[i], bytes[i]);
 	}
 	group_add_up();
-	if (groups.root.usage)
+	if (groups.root.usage) /* GROUP-G1 */
 		sim_fail("%zu bytes are charged, %zd too many", total, (ssize_t)groups.root.usage);
 	sim_faults(true);
 }
@@ -272,6 +272,7 @@ static int many_stocks(void *data)
 		sim_fail("the wrong stocks were given back");
 	stock_drain(&groups.root);
 	group_add_up();
+	/* STOCK-T3: the drain has looked at each row with a word. */
 	if (stock_bytes(&groups.root) || groups.root.usage)
 		sim_fail("%zu bytes are left in stocks", (size_t)stock_bytes(&groups.root));
 	return 0;

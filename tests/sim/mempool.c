@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Memory pools on simulated CPUs: more fibres than elements, over an allocator that usually
- * refuses. With patient waits the simulator detects when all fibres sleep: then a wake-up was lost.
- * Otherwise one fibre holds the whole reserve until the others have continued with the allocator
- * alone, which refuses for a while and then does not.
+ * refuses. With patient waits the simulator detects when all fibres sleep: then a wake-up was lost
+ * (MEMPOOL-N3). Otherwise one fibre holds the whole reserve until the others have continued with
+ * the allocator alone, which refuses for a while and then does not (MEMPOOL-N4).
  *
  *   mempool [SEEDS]
  */
@@ -30,7 +30,7 @@ static bool hoards;
 static void *few_alloc(gfp_t gfp, void *data)
 {
 	(void)gfp, (void)data;
-	if (sim_holds_locks())
+	if (sim_holds_locks()) /* MEMPOOL-N6 */
 		sim_fail("the allocator is called with a lock held");
 	if (refused_calls && refused_calls--)
 		return NULL;

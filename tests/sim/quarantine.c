@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The quarantine (slab_debug=Q): on whatever schedule, no more rests than its bytes, no object has
- * two owners, a cache ends when others let its objects go, and nothing is lost.
+ * two owners (QUARANTINE-Q2), a cache ends when others let its objects go, and nothing is lost.
  */
 #include "cache/cache.h"
 #include "os/machine.h"

@@ -3,7 +3,7 @@
  * A program without a race, for the thread sanitizer: several threads allocate with every call,
  * write every byte, and pass their objects to each other through a table with a lock, or retire
  * them under readers. Nothing else orders the threads. So a race report means that the library did
- * not tell the sanitizer about a change of owner.
+ * not tell the sanitizer about a change of owner (TSAN-Z1, TSAN-Z2).
  *
  *     objects [ROUNDS]
  */
@@ -217,7 +217,7 @@ static void bulk(void)
 	kmem_cache_free_bulk(NULL, FEW / 2, objects + FEW / 2);
 }
 
-/* Slabs go, and their pages come back as others of another size. */
+/* Slabs go, and their pages come back as others of another size (TSAN-Z3). */
 static void own_cache(unsigned int random)
 {
 	size_t size = 40 + random % 700;

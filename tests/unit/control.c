@@ -228,12 +228,14 @@ static void close_during_answer(void)
 	CHECK(lseek(own, 0, SEEK_END) == 0);
 }
 
+/* CHANNEL-N4 */
 static void a_child_keeps_no_answer(void **state)
 {
 	(void)state;
 	assert_int_equal(in_child(fork_during_answer), 0);
 }
 
+/* CHANNEL-N3 */
 static void answers_go_to_no_other_file(void **state)
 {
 	(void)state;

@@ -180,7 +180,7 @@ static void layouts(void **state)
 	assert_int_equal(os_reports, before);
 }
 
-/* As much as is possible: the other letters are left out. */
+/* As much as is possible: the other letters are left out (SLAB_DEBUG-D7). */
 static void what_does_not_fit(void **state)
 {
 	const struct kmem_cache_args args = {.align = 1 << 20};

@@ -478,7 +478,7 @@ static void waits_for_a_grace_period(void **state)
 }
 
 /* What a reader or an owner writes meanwhile is allowed; what it writes beyond is found after
- * the grace period. */
+ * the grace period (SLAB_DEBUG-D6). */
 static void checked_after_the_grace_period(void **state)
 {
 	struct kmem_cache *s = checked("late", FZPU);
@@ -520,6 +520,7 @@ static void construct(void *object)
 	constructed++;
 }
 
+/* SLAB_DEBUG-D5 */
 static void a_constructed_object_keeps_its_state(void **state)
 {
 	struct kmem_cache *s =
@@ -542,7 +543,7 @@ static void a_constructed_object_keeps_its_state(void **state)
 	end(s);
 }
 
-/* Readers may look at free objects of such a cache. */
+/* Readers may look at free objects of such a cache (SLAB_DEBUG-D5). */
 static void a_type_stable_object_is_not_written_to(void **state)
 {
 	struct kmem_cache *s = checked("stable", FZPU | SLAB_TYPESAFE_BY_RCU);
@@ -670,7 +671,7 @@ static void letters_by_themselves(void **state)
 	end(s);
 }
 
-/* The program goes on: what was found is repaired, and the next mistake is found, too. */
+/* SLAB_DEBUG-D4: what was found is repaired, and the next mistake is found, too. */
 static void goes_on(void **state)
 {
 	struct kmem_cache *s = checked("goes-on", FZPU);

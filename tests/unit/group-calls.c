@@ -141,6 +141,7 @@ static void begin_forked(size_t most)
 	kmem_group_restore_current(kmem_group_get(forked));
 }
 
+/* ACCOUNT-A3 */
 static void reclaim_forks(void **state)
 {
 	(void)state;

@@ -176,6 +176,7 @@ static void use_after_grace(void)
 	sink = object[0];
 }
 
+/* GUARD-G3 */
 static void use_after_a_grace_period(void **state)
 {
 	(void)state;
@@ -369,6 +370,7 @@ static void one_report_ends_with(int how, void (*body)(void), bool explained)
 	assert_int_equal(strstr(told.text, "Use after free") != NULL, explained);
 }
 
+/* FAULT-F1 */
 static void whoever_handled_it_before(void **state)
 {
 	(void)state;

@@ -362,7 +362,7 @@ static void free_wrongly(mempool_t *pool, void *object, const char *what)
 	assert_non_null(strstr(told.text, what));
 }
 
-/* Not a sample, which has no mark. */
+/* MEMPOOL-N7. Not a sample, which has no mark. */
 static void what_a_reserve_holds_is_free(void **state)
 {
 	void *first, *second, *theirs;
@@ -457,6 +457,7 @@ static void an_element_that_came_too_late(void **state)
 	mempool_destroy(meanwhile.pool);
 }
 
+/* HARDENED-N1 */
 static void what_a_lent_sheaf_holds_is_in_use(void **state)
 {
 	struct slab_sheaf *sheaf = kmem_cache_prefill_sheaf(s, GFP_KERNEL, 5);
@@ -566,6 +567,7 @@ static void overwrite(void *(*alloc)(void), void *pointer)
 	slab_give(&s->sheaf.slab, held, n, "test");
 }
 
+/* HARDENED-N2 */
 static void an_overwritten_sheaf_is_found(void **state)
 {
 	static char nobodys[SIZE];
@@ -741,6 +743,7 @@ static void pages_forget_their_marks(void **state)
 	}
 }
 
+/* HARDENED-N2 */
 static void the_first_bad_free_changes_nothing(void **state)
 {
 	void *objects[MANY];

@@ -35,7 +35,7 @@ static void *first_user(void *seen)
 	return NULL;
 }
 
-/* Caches and their sheaves are made once. Must run first. */
+/* Caches and their sheaves are made once (KMALLOC-K2). Must run first. */
 static void family_is_made_once_by_many_threads(void **state)
 {
 	pthread_t threads[THREADS];

@@ -149,7 +149,7 @@ static void each_of_many_caches_is_reported(void **state)
 }
 
 /* tests/install/check-install looks at the stacks of public calls, where the library's own
- * functions are left out. */
+ * functions are left out (STACK-B2). */
 static void a_report_says_who_called(void **state)
 {
 	(void)state;

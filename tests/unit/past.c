@@ -73,6 +73,7 @@ static void nothing_is_remembered_without_counting(void **state)
 	assert_int_equal(entries(), os.counting ? 1 : 0);
 }
 
+/* PUBLISH-D3 */
 static void same_name_adds_up(void **state)
 {
 	(void)state;

@@ -221,7 +221,7 @@ static void calls_for_a_node(void **state)
 	kmem_cache_destroy(s);
 }
 
-/* An interval has no memory: its deviation is its mean. */
+/* An interval has no memory: its deviation is its mean (SAMPLE-S1). */
 static void intervals(void **state)
 {
 	struct kmem_cache *s = make_sampled(64);

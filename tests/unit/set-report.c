@@ -153,6 +153,7 @@ static void *set_another(void *unused)
 	return NULL;
 }
 
+/* CALLBACK-C3 */
 static void waits_for_it(void)
 {
 	pthread_t in_it, sets;

@@ -151,6 +151,7 @@ static void full_and_panics(void)
 	long_line("the last");
 }
 
+/* SINK-W1 */
 static void without_reader_or_closed(void **state)
 {
 	(void)state;
@@ -158,6 +159,7 @@ static void without_reader_or_closed(void **state)
 	in(closed);
 }
 
+/* REPORT-T3, SINK-W2 */
 static void is_full(void **state)
 {
 	int status;

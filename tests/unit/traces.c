@@ -202,7 +202,7 @@ static void *come_and_go(void *unused)
 	return unused;
 }
 
-/* Nothing is found where nothing is wrong, no object is lost, and nobody waits. */
+/* Nothing is found where nothing is wrong, no object is lost, and nobody waits (TRACES-R1). */
 static void others_go_on(void **state)
 {
 	struct kmem_cache *caches_used[] = {make("used", 32, FZPU), make("used plain", 32, 0)};

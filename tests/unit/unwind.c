@@ -210,7 +210,7 @@ static void thread_numbers(void **state)
 	check_number(NULL);
 }
 
-/* On an alternate stack as well. */
+/* On an alternate stack as well (STACK-B1). */
 static void in_signal_handlers(void **state)
 {
 	stack_t alternate = {.ss_size = 1 << 16, .ss_sp = malloc(1 << 16)};
@@ -269,6 +269,7 @@ static void with_outermost(uintptr_t address, char *end)
 	assert_true(told_end(&told) > 0);
 }
 
+/* UNWIND-U3, UNWIND-U4 */
 static void ends_where_nothing_is(void **state)
 {
 	static char data[4096];
