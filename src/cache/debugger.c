@@ -41,23 +41,20 @@
 	NUMBER(cell_tags, BARN_TAGS)                                                               \
 	NUMBER(cache_checked, CACHE_DEBUG)                                                         \
 	NUMBER(cache_marked, CACHE_MARKED)                                                         \
-	NUMBER(state_free, DEBUG_FREE)                                                             \
-	NUMBER(state_used, DEBUG_USED)                                                             \
-	NUMBER(state_waits, DEBUG_WAITS)                                                           \
-	NUMBER(state_busy, DEBUG_BUSY)                                                             \
-	NUMBER(state_rests, DEBUG_RESTS)                                                           \
-	NUMBER(state_leaked, DEBUG_LEAKED)                                                         \
 	NUMBER(switched_letters, DEBUG_SWITCHED)                                                   \
 	NUMBER(guard_slots, GUARD_SLOTS)
 
 #define FIELD(name, value)		    uint64_t name;
 #define VALUE(name, value)		    .name = (value),
+#define STATE_FIELD(name, value, words)	    uint64_t state_##name;
+#define STATE_VALUE(name, value, words)	    .state_##name = DEBUG_##name,
 #define LETTER_FIELD(letter, flag, meaning) uint64_t letter_##letter;
 #define LETTER_VALUE(letter, flag, meaning) .letter_##letter = (flag),
 
 static __attribute__((used)) const struct {
 	struct {
 		NUMBERS(FIELD)
+		DEBUG_STATES(STATE_FIELD)
 		OS_DEBUG_LETTERS(LETTER_FIELD)
 	} numbers;
 	const struct caches *caches;
@@ -77,7 +74,7 @@ static __attribute__((used)) const struct {
 		const struct guard_notes *guard_notes;
 	} types;
 } sheaf_for_debuggers = {
-	.numbers = {NUMBERS(VALUE) OS_DEBUG_LETTERS(LETTER_VALUE)},
+	.numbers = {NUMBERS(VALUE) DEBUG_STATES(STATE_VALUE) OS_DEBUG_LETTERS(LETTER_VALUE)},
 	.caches = &caches,
 	.large = &kmalloc_large,
 	.pages = &pages,

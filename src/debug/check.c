@@ -30,8 +30,8 @@ static void tell_freed(const struct slab_cache *cache, void *object)
 
 static bool is_state(uint32_t state)
 {
-	return state == DEBUG_FREE || state == DEBUG_USED || state == DEBUG_WAITS ||
-	       state == DEBUG_BUSY || state == DEBUG_RESTS || state == DEBUG_LEAKED;
+#define IS_STATE(name, value, words) || state == DEBUG_##name
+	return 0 DEBUG_STATES(IS_STATE);
 }
 
 size_t debug_size(const struct slab_cache *cache, const void *object)

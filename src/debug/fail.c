@@ -6,31 +6,20 @@
  * with A, so a run with one thread repeats exactly. An allocation that may not fail (__GFP_NOFAIL)
  * does not.
  */
+#include "debug/sample.h"
 #include "debug/slab_debug.h"
 #include "os/atomic.h"
 #include "os/options.h"
 #include "os/report.h"
 
 static struct {
-	uint64_t calls; /* so far */
+	uint64_t sequence; /* of numbers, one for each call */
 	uint32_t chosen, failed;
 } injected;
 
-/* The same number for the same call: splitmix64. */
-static uint64_t number_of_call(uint64_t n)
-{
-	uint64_t z = (n + 1) * UINT64_C(0x9e3779b97f4a7c15);
-
-	z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
-	z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-	return z ^ z >> 31;
-}
-
 static bool is_chosen(void)
 {
-	uint64_t number = number_of_call(os_fetch_add_relaxed(&injected.calls, 1));
-
-	if (number % 100 >= os_options.failslab_probability)
+	if (sample_next(&injected.sequence) % 100 >= os_options.failslab_probability)
 		return false;
 	if ((os_fetch_add_relaxed(&injected.chosen, 1) + 1) % os_options.failslab_interval)
 		return false;

@@ -21,54 +21,42 @@ static const char *name_of(const struct guard_slot *slot)
 
 /* An access to closed pages: which object it missed. */
 struct miss {
-	const char *what, *advice;
 	const struct guard_slot *slot;
-	const char *side; /* of the object; NULL: inside */
-	size_t distance;
+	const char *what, *advice;
 };
 
-static size_t distance_from(const struct guard_slot *slot, uintptr_t address)
+static size_t distance_from(const struct guard_slot *slot, const char *address)
 {
-	uintptr_t object = (uintptr_t)slot->object;
-
-	return address < object ? object - address : address - object - slot->object_size;
+	return (size_t)(address < slot->object ? slot->object - address
+					       : address - slot->object - slot->object_size);
 }
 
-static struct miss miss_beside(const struct guard_slot *slot, uintptr_t address)
+static const struct guard_slot *nearest_slot(const struct guard_place *place, const char *address)
 {
-	bool left = address < (uintptr_t)slot->object;
-
-	return (struct miss){
-		.what = left ? "Out of bounds, left" : "Out of bounds, right",
-		.advice = left ? "look for a negative index, or a pointer moved back too far"
-			       : "look for an index or a length that is too large",
-		.slot = slot,
-		.side = left ? "in front of" : "past the end of",
-		.distance = distance_from(slot, address),
-	};
+	if (place->in)
+		return place->in;
+	if (!place->before || !place->after)
+		return place->before ? place->before : place->after;
+	return distance_from(place->before, address) <= distance_from(place->after, address)
+		       ? place->before
+		       : place->after;
 }
 
-static struct miss miss_of(const void *pointer)
+static struct miss miss_of(const char *address)
 {
-	struct guard_place place = guard_place_of(pointer);
-	uintptr_t address = (uintptr_t)pointer;
-	const struct guard_slot *slot = place.in;
-	struct miss miss = {.slot = slot};
+	struct guard_place place = guard_place_of(address);
+	const struct guard_slot *slot = nearest_slot(&place, address);
 
-	if (!slot && place.before &&
-	    (!place.after ||
-	     distance_from(place.before, address) <= distance_from(place.after, address)))
-		return miss_beside(place.before, address);
 	if (!slot)
-		return place.after ? miss_beside(place.after, address) : miss;
-	if (address - (uintptr_t)slot->object >= slot->object_size)
-		miss = miss_beside(slot, address);
-	if (miss.side && os_load_acquire(&slot->state) == DEBUG_USED)
-		return miss;
-	miss.what = "Use after free";
-	miss.advice = DEBUG_ADVICE_OF_USE;
-	miss.distance += miss.side ? 0 : address - (uintptr_t)slot->object;
-	return miss;
+		return (struct miss){.slot = NULL};
+	if (place.in &&
+	    (guard_is_inside(slot, address) || os_load_acquire(&slot->state) != DEBUG_USED))
+		return (struct miss){slot, "Use after free", DEBUG_ADVICE_OF_USE};
+	if (address < slot->object)
+		return (struct miss){slot, "Out of bounds, left",
+				     "look for a negative index, or a pointer moved back too far"};
+	return (struct miss){slot, "Out of bounds, right",
+			     "look for an index or a length that is too large"};
 }
 
 static const char *access_name(enum os_access access)
@@ -99,12 +87,9 @@ static void tell_stack(struct os_long *report, uintptr_t ip)
 
 static void tell_miss(struct os_long *report, const struct miss *miss, const struct os_fault *fault)
 {
-	if (miss->side)
-		os_long_add(report, "%p is %zu bytes %s an object\n", fault->address,
-			    miss->distance, miss->side);
-	else
-		os_long_add(report, "%p is %zu bytes into an object\n", fault->address,
-			    miss->distance);
+	os_long_add(report, "%p is ", fault->address);
+	debug_tell_place(report, fault->address, miss->slot->object, miss->slot->object_size);
+	os_long_add(report, " an object\n");
 	debug_tell_guarded(report, miss->slot);
 	os_long_add(report, "%s %p in thread %u on CPU %u:\n", access_name(fault->access),
 		    fault->address, os_thread(), os_cpu());

@@ -27,6 +27,11 @@ struct guard_slot {
 	uint32_t unused;
 };
 
+static inline bool guard_is_inside(const struct guard_slot *slot, const void *pointer)
+{
+	return (uintptr_t)pointer - (uintptr_t)slot->object < slot->object_size;
+}
+
 #define GUARD_NAME 32 /* bytes of a name; longer ones are cut off */
 
 struct guard_notes {

@@ -127,18 +127,13 @@ static bool is_live(uint32_t state)
 	return state == DEBUG_USED || state == DEBUG_WAITS;
 }
 
-static bool is_inside(const struct guard_slot *slot, const void *pointer)
-{
-	return (uintptr_t)pointer - (uintptr_t)slot->object < slot->object_size;
-}
-
 /* The slot of a pointer. NULL after a report: it belongs to no object, or to another cache. */
 static struct guard_slot *slot_of_call(struct slab_cache *cache, void *pointer, const char *call)
 {
 	struct guard_slot *slot = guard_place_of(pointer).in;
 	struct debug_fault fault;
 
-	if (slot && !is_inside(slot, pointer))
+	if (slot && !guard_is_inside(slot, pointer))
 		slot = NULL;
 	fault = fault_in(slot, cache, pointer, call);
 	if (pointer != fault.object)
@@ -212,7 +207,7 @@ void *guard_find(const void *pointer, struct slab_cache **cache, size_t *size)
 {
 	struct guard_slot *slot = guard_place_of(pointer).in;
 
-	if (!slot || !is_live(os_load_acquire(&slot->state)) || !is_inside(slot, pointer))
+	if (!slot || !is_live(os_load_acquire(&slot->state)) || !guard_is_inside(slot, pointer))
 		return NULL;
 	*cache = os_load_relaxed(&slot->cache);
 	*size = os_load_relaxed(&slot->size);

@@ -22,14 +22,18 @@
 #define DEBUG_ZONE_USED	 0xcc
 #define DEBUG_BYTE_FRESH 0x5a
 
-/* Unlikely as content, so that an overwritten state is recognised. */
+/* X(name, value, its words in reports). The values are unlikely as content, so that an overwritten
+ * state is recognised. */
+#define DEBUG_STATES(X)                                                                            \
+	X(FREE, 0xdeb6f4ee, "free")                                                                \
+	X(USED, 0xdeb6a5ed, "in use")                                                              \
+	X(WAITS, 0xdeb6c0de, "waits for a grace period")                                           \
+	X(BUSY, 0xdeb6b054, "being freed")                                                         \
+	X(RESTS, 0xdeb64e57, "free, in quarantine")                                                \
+	X(LEAKED, 0xdeb61eac, "kept out of use")
+#define DEBUG_STATE(name, value, words) DEBUG_##name = (value),
 enum debug_state {
-	DEBUG_FREE = 0xdeb6f4ee,
-	DEBUG_USED = 0xdeb6a5ed,
-	DEBUG_WAITS = 0xdeb6c0de,
-	DEBUG_BUSY = 0xdeb6b054,
-	DEBUG_RESTS = 0xdeb64e57,
-	DEBUG_LEAKED = 0xdeb61eac,
+	DEBUG_STATES(DEBUG_STATE)
 };
 
 /* An object and the red zones next to it; end: of the requested bytes. */

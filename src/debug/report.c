@@ -120,21 +120,13 @@ static void dump_object(struct os_long *report, const struct debug_fault *fault)
 	dump_part(&dump, "Redzone", zones.end, zones.closed);
 }
 
-static const char *state_name(uint32_t state)
+static const char *state_words(uint32_t state)
 {
+#define WORDS(name, value, words)                                                                  \
+	case DEBUG_##name:                                                                         \
+		return words;
 	switch (state) {
-	case DEBUG_FREE:
-		return "free";
-	case DEBUG_USED:
-		return "in use";
-	case DEBUG_WAITS:
-		return "waits for a grace period";
-	case DEBUG_BUSY:
-		return "being freed";
-	case DEBUG_RESTS:
-		return "free, in quarantine";
-	case DEBUG_LEAKED:
-		return "kept out of use";
+		DEBUG_STATES(WORDS)
 	default:
 		return "unknown";
 	}
@@ -145,7 +137,7 @@ void debug_tell_guarded(struct os_long *report, const struct guard_slot *slot)
 	const struct guard_notes *notes = guard_notes_of(slot);
 
 	os_long_add(report, "Guarded object %p @cache=%s size=%u, %s\n", slot->object, notes->name,
-		    os_load_relaxed(&slot->size), state_name(os_load_acquire(&slot->state)));
+		    os_load_relaxed(&slot->size), state_words(os_load_acquire(&slot->state)));
 	track_print(report, &notes->tracks[DEBUG_ALLOCATED], "Allocated");
 	track_print(report, &notes->tracks[DEBUG_FREED], "Freed");
 }
@@ -164,7 +156,7 @@ static void tell_slab_object(struct os_long *report, const struct slab_cache *ca
 		return;
 	}
 	os_long_add(report, ", %s\n",
-		    state_name(os_load_acquire(&debug_head(cache, object)->state)));
+		    state_words(os_load_acquire(&debug_head(cache, object)->state)));
 	track_print(report, debug_track(cache, object, DEBUG_ALLOCATED), "Allocated");
 	track_print(report, debug_track(cache, object, DEBUG_FREED), "Freed");
 }

@@ -16,14 +16,19 @@ void sample_seed(uint64_t seed)
 	os_store_relaxed(&drawn, seed);
 }
 
-/* splitmix64 */
-static uint32_t draw(void)
+uint64_t sample_next(uint64_t *sequence)
 {
-	uint64_t z = os_fetch_add_relaxed(&drawn, UINT64_C(0x9e3779b97f4a7c15));
+	const uint64_t step = UINT64_C(0x9e3779b97f4a7c15);
+	uint64_t z = os_fetch_add_relaxed(sequence, step) + step;
 
 	z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
 	z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
-	return (uint32_t)((z ^ z >> 31) >> 32);
+	return z ^ z >> 31;
+}
+
+static uint32_t draw(void)
+{
+	return (uint32_t)(sample_next(&drawn) >> 32);
 }
 
 /* ln((1 + s) / (1 - s)), 0 <= s <= 1/3: the relative error of these terms is less than 2e-5. */

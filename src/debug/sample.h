@@ -15,7 +15,7 @@
  *      become due is sampled. Counts beyond SHEAF_DUE are cut off, which makes samples more
  *      frequent by less than one in a thousand.
  *
- * Locks: none. Callers: src/percpu/, src/cache/.
+ * Locks: none. Callers: src/percpu/, src/cache/, src/debug/.
  */
 #ifndef SHEAF_DEBUG_SAMPLE_H
 #define SHEAF_DEBUG_SAMPLE_H
@@ -27,7 +27,9 @@
 /* One slow path in so many pops, on average, has no measurable cost. */
 #define SAMPLE_POPS 4096u
 
-/* Set the seed of the random numbers. */
+/* The next number of a sequence: splitmix64, from any seed. */
+uint64_t sample_next(uint64_t *sequence);
+/* Set the seed of the random numbers below. */
 void sample_seed(uint64_t seed);
 /* Pops of objects of this size until one is due, from 1 to SHEAF_DUE + 1. */
 uint32_t sample_pops(size_t size);

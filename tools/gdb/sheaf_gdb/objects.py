@@ -31,7 +31,7 @@ def state_name(library: Library, state: int) -> str:
     names = {"free": "free", "used": "in use", "waits": "waits for a grace period", "busy": "being freed",
              "rests": "free, and rests in the quarantine",
              "leaked": "kept out of use: it was written to while it was free"}
-    return next((name for key, name in names.items() if library.number[f"state_{key}"] == state), "")
+    return next((name for key, name in names.items() if library.number[f"state_{key.upper()}"] == state), "")
 
 
 def _beside(address: int, start: int, size: int, what: str) -> str:
