@@ -4,7 +4,7 @@
  * put before each of their files by the compiler (-include), so that both are compiled as they are.
  * Without prefilled sheaves of its own, an allocator gets an array that is filled object by object.
  *
- * Callers: maple/ and bench/vma/space/ as compiled for sheaf-sim-scale. See calls.c.
+ * Callers: maple/src/ and maple/bench/vma/space/ as compiled for sheaf-sim-scale. See calls.c.
  */
 #ifndef SHEAF_SIM_SCALE_CALLS_H
 #define SHEAF_SIM_SCALE_CALLS_H

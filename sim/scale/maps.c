@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The workload mmap2; see workloads.h. The address spaces of the benchmark of that name, on the
- * maple tree: bench/vma/space/, maple/. Both are compiled for calls.h. This file is instrumented.
+ * maple tree: maple/bench/vma/space/, maple/src/. Both are compiled for calls.h. This file is
+ * instrumented.
  */
 #include <stdlib.h>
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from sheaf_tool.errors import Failure
-from sheaf_tool.paths import IN_SOURCE_TREE, PARTS, ROOT
+from sheaf_tool.paths import IN_SOURCE_TREE, MAPLE_IN_BUILD, PARTS, ROOT
 
 DATA = ROOT / "bench" / "data" if IN_SOURCE_TREE else PARTS.parent / "data"  # recordings
-MAPS = ROOT / "bench" / "vma" / "maps" if IN_SOURCE_TREE else DATA / "maps"  # of address spaces
+MAPS = ROOT / "maple" / "bench" / "vma" / "maps" if IN_SOURCE_TREE else DATA / "maps"  # of address spaces
 PEERS = ROOT / "build" / "peers"  # where bench/peers/fetch puts libraries
 
 
@@ -24,6 +24,12 @@ def worker_directory(build: str | None) -> Path:
         raise Failure(f"no benchmark programs in {found}: build with Meson's option -Dbench=true (`make "
                       "bench` does), or name the build directory with --build")
     return found
+
+
+def worker(workers: Path, name: str) -> Path:
+    """A benchmark program, from this directory or, of the same build, from that of maple/."""
+    of_maple = workers.parent / MAPLE_IN_BUILD / "bench" / name
+    return of_maple if of_maple.exists() else workers / name
 
 
 def report_directory(output: str | None) -> Path:

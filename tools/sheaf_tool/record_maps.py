@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""`sheaf record-maps`: record how a program's address space changes, with tools/record_maps."""
+"""`sheaf record-maps`: record how a program's address space changes, with maple/tools/record_maps."""
 from __future__ import annotations
 
 import argparse
@@ -15,7 +15,7 @@ OWN_FAILURE = 125  # as for timeout(1) and env(1)
 EPILOG = """\
 The recording has one line for each mmap, munmap, mprotect, brk, mremap, madvise(MADV_DONTNEED),
 fork, exec and exit with its result, and the mappings after each exec and before each exit.
-sheaf-maps(5) describes the format. bench/vma/replay replays a recording.
+sheaf-maps(5) describes the format. maple/bench/vma/replay replays a recording.
 
 examples:
   sheaf record-maps -- python3 -c 'import json'    writes python3.maps
@@ -54,7 +54,7 @@ def run(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> NoRet
         parser.error("which program? for example: sheaf record-maps -- ls")
     words = ["-o", arguments.output] if arguments.output is not None else []
     try:
-        recorder = paths.program("record-maps", "tools/record_maps", arguments.build)
+        recorder = paths.program("record-maps", f"{paths.MAPLE_IN_BUILD}/tools/record_maps", arguments.build)
         os.execv(recorder, ["record-maps", *words, "--", *command])
     except (Failure, OSError) as error:
         print(f"sheaf: {error}", file=sys.stderr)

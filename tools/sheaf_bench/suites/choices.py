@@ -13,6 +13,7 @@ from typing import Any, Callable
 from sheaf_tool.errors import Failure
 from sheaf_tool.stats import median
 
+from .. import paths
 from ..allocators import ALLOCATORS, OURS, Worker
 from ..document import Document
 from ..svg import Bar, Panel, figure
@@ -83,7 +84,7 @@ class Choices:
     param: str  # its name in the results
 
     def _cell(self, settings: Settings, cpus: int, work: Work, choice: Choice) -> Cell:
-        program = settings.workers / f"{work.program}-{OURS}{choice.program}"
+        program = paths.worker(settings.workers, f"{work.program}-{OURS}{choice.program}")
         if not program.exists():
             raise Failure(f"{program} is not built: apt-get install liburcu-dev, then build again")
         ours = next(one for one in ALLOCATORS if one.name == OURS)

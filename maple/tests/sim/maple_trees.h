@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: MIT */
+/* The tree that the simulator's fibres share: how it begins, and the stores of the writer. */
+#ifndef SHEAF_TESTS_SIM_MAPLE_TREES_H
+#define SHEAF_TESTS_SIM_MAPLE_TREES_H
+
+#include "../../src/store_type.h"
+#include "maple_readers.h"
+
+#define NR_SHAPES 13
+
+struct store_call {
+	unsigned int first, last; /* cells */
+	void *entry;
+};
+
+extern struct maple_tree tree;
+extern struct store_call stores[MOST_STORES]; /* of the writer, one after the other */
+extern unsigned int nr_stores;
+
+static inline unsigned int least(unsigned int a, unsigned int b)
+{
+	return a < b ? a : b;
+}
+
+/* A tree, and history.content[0]; restart() makes the same tree again. */
+void make_tree(unsigned int shape, unsigned int flags);
+/* The same of ranges of one index each, without gaps, from 0 on. */
+void make_dense(unsigned int ranges);
+void restart(void);
+/* Some store of many kinds into this content; its entry is of this number. */
+struct store_call propose(const struct model *m, unsigned long number);
+/* Compute content[n + 1] from content[n] and the store. */
+void change_content(unsigned int n, const struct store_call *call);
+/* Make all stores in a fresh copy of the tree, without readers: checks the result, and that no node
+ * is lost. Returns the type of the last. */
+enum store_type try_stores(void);
+/* The writer's fibre: each of the stores. */
+void write_all(void);
+/* The tree is this one, and nothing is left when it is destroyed. */
+void end_tree(const struct model *m);
+
+#endif
