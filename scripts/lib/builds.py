@@ -9,9 +9,9 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 COMPILERS = {"gcc": "g++", "clang": "clang++"}
 SKIP = 77  # the exit status of what cannot be checked here
 STEP = re.compile(r"\[(\d+/\d+)\] ")
-# What `meson test` says of a test: number, name, verdict, time and, if it failed, how it ended. What such
-# a one printed follows.
-TESTED = re.compile(r" *\d+/(\d+) (\S+) +([A-Z]+) +([\d.]+)s *(.*)")
+# What `meson test` says of a test: number, project, name, verdict, time and, if it failed, how it ended. What
+# such a one printed follows.
+TESTED = re.compile(r" *\d+/(\d+) (?:\S+ / )?(\S+) +([A-Z]+) +([\d.]+)s *(.*)")
 END = re.compile(r"Summary of Failures:|Ok: +\d")
 
 
@@ -86,4 +86,4 @@ def test(tally, directory, *arguments, env=None):
 def names(directory, leave_out=()):
     """The names of a build's tests; leave_out: beginnings of the names of unwanted tests."""
     listed = run(["meson", "test", "-C", directory, "--no-rebuild", "--list"]).stdout
-    return [name for name in re.findall(r"^[\w-]+$", listed, flags=re.M) if not name.startswith(tuple(leave_out))]
+    return [name for name in re.findall(r"^(?:\S+ / )?([\w-]+)$", listed, flags=re.M) if not name.startswith(tuple(leave_out))]

@@ -10,7 +10,7 @@ from .errors import Failure
 PARTS = Path(__file__).resolve().parent
 ROOT = PARTS.parent.parent
 IN_SOURCE_TREE = (ROOT / "meson.build").exists()
-MAPLE_IN_BUILD = "maple"
+MAPLE_IN_BUILD = "subprojects/maple"
 
 
 def version() -> str:
