@@ -6,8 +6,8 @@
 #include "debug/report.h"
 #include "os/atomic.h"
 #include "os/fault.h"
-#include "os/long_report.h"
 #include "os/machine.h"
+#include "os/record.h"
 #include "os/report.h"
 #include "os/stack.h"
 
@@ -72,7 +72,7 @@ static const char *access_name(enum os_access access)
 }
 
 /* The stack, from the instruction that faulted. */
-static void tell_stack(struct os_long *report, uintptr_t ip)
+static void tell_stack(struct os_record *report, uintptr_t ip)
 {
 	uintptr_t frames[TRACK_FRAMES + HANDLER_FRAMES];
 	unsigned int n = os_stack_walk(frames, TRACK_FRAMES + HANDLER_FRAMES), first = 0;
@@ -80,29 +80,30 @@ static void tell_stack(struct os_long *report, uintptr_t ip)
 	while (first < n && frames[first] != ip)
 		first++;
 	if (first < n)
-		os_long_stack(report, frames + first, n - first);
+		os_record_stack(report, frames + first, n - first);
 	else if (ip)
-		os_long_stack(report, &ip, 1);
+		os_record_stack(report, &ip, 1);
 }
 
-static void tell_miss(struct os_long *report, const struct miss *miss, const struct os_fault *fault)
+static void tell_miss(struct os_record *report, const struct miss *miss,
+		      const struct os_fault *fault)
 {
-	os_long_add(report, "%p is ", fault->address);
+	os_record_add(report, "%p is ", fault->address);
 	debug_tell_place(report, fault->address, miss->slot->object, miss->slot->object_size);
-	os_long_add(report, " an object\n");
+	os_record_add(report, " an object\n");
 	debug_tell_guarded(report, miss->slot);
-	os_long_add(report, "%s %p in thread %u on CPU %u:\n", access_name(fault->access),
-		    fault->address, os_thread(), os_cpu());
+	os_record_add(report, "%s %p in thread %u on CPU %u:\n", access_name(fault->access),
+		      fault->address, os_thread(), os_cpu());
 	tell_stack(report, fault->ip);
-	os_long_add(report,
-		    "FIX %s: none; the signal is passed on to the previous handler\nTRY %s: %s\n",
-		    name_of(miss->slot), name_of(miss->slot), miss->advice);
+	os_record_add(report,
+		      "FIX %s: none; the signal is passed on to the previous handler\nTRY %s: %s\n",
+		      name_of(miss->slot), name_of(miss->slot), miss->advice);
 }
 
 bool guard_explain(const void *address, const void *context)
 {
 	struct os_fault fault;
-	struct os_long *report;
+	struct os_record *report;
 	struct miss miss;
 
 	if (!guard_is_ours(address))
@@ -114,7 +115,7 @@ bool guard_explain(const void *address, const void *context)
 	report = debug_begin(name_of(miss.slot), miss.what);
 	if (report) {
 		tell_miss(report, &miss, &fault);
-		os_long_end(report);
+		os_record_end(report);
 	}
 	os_write_kept_at_fault();
 	return true;

@@ -110,7 +110,7 @@ static inline void track_set(const struct slab_cache *cache, void *object, enum 
 		track_now(track);
 }
 /* Add a line that says what was done, and the stack. */
-struct os_long;
-void track_print(struct os_long *report, const struct debug_track *track, const char *what);
+struct os_record;
+void track_print(struct os_record *report, const struct debug_track *track, const char *what);
 
 #endif

@@ -5,7 +5,7 @@
  * that watches each access (os/tools.h): which object of which cache it concerns.
  */
 #include "debug/report.h"
-#include "os/long_report.h"
+#include "os/record.h"
 #include "os/report.h"
 #include "os/tools.h"
 
@@ -72,29 +72,30 @@ static size_t size_of(const struct slab_cache *cache, const struct slab *slab, c
 	return cache->object_size;
 }
 
-void debug_tell_place(struct os_long *report, const char *address, const char *object, size_t size)
+void debug_tell_place(struct os_record *report, const char *address, const char *object,
+		      size_t size)
 {
 	if (address < object)
-		os_long_add(report, "%td bytes in front of", object - address);
+		os_record_add(report, "%td bytes in front of", object - address);
 	else if (address >= object + size)
-		os_long_add(report, "%td bytes past the end of",
-			    address - object - (ptrdiff_t)size);
+		os_record_add(report, "%td bytes past the end of",
+			      address - object - (ptrdiff_t)size);
 	else
-		os_long_add(report, "%td bytes into", address - object);
+		os_record_add(report, "%td bytes into", address - object);
 }
 
 static void explain_object(struct slab_cache *cache, const struct slab *slab, const void *address)
 {
-	struct os_long *report = os_long_begin(cache->name, "an error that a tool has found");
+	struct os_record *report = os_record_begin(cache->name, "an error that a tool has found");
 	char *object = debug_nearest_object(cache, slab, address);
 	struct debug_fault fault = debug_fault_of(cache, object, "");
 
-	os_long_add(report, "libsheaf: %p is ", address);
+	os_record_add(report, "libsheaf: %p is ", address);
 	debug_tell_place(report, address, object, size_of(cache, slab, object));
-	os_long_add(report, " an object of cache %s\n", cache->name);
+	os_record_add(report, " an object of cache %s\n", cache->name);
 	if (!cache->extra || slab_is_prepared(cache, slab, slab_index(cache, slab, object)))
 		debug_tell_object(report, &fault);
-	os_long_end(report);
+	os_record_end(report);
 	os_report_kept();
 }
 

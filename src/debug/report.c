@@ -8,8 +8,8 @@
 #include "debug/guard_slot.h"
 #include "debug/zones.h"
 #include "os/atomic.h"
-#include "os/long_report.h"
 #include "os/machine.h"
+#include "os/record.h"
 #include "os/report.h"
 
 #define LINE "============================================================================="
@@ -21,7 +21,7 @@
 
 /* A dump that is being made. */
 struct dump {
-	struct os_long *report;
+	struct os_record *report;
 	const struct debug_fault *fault;
 	const uint8_t *first; /* the first wrong byte, or the object's first */
 	unsigned int rows;
@@ -46,14 +46,14 @@ static TOOLS_LOOK const uint8_t *last_wrong(const struct debug_fault *fault)
 	return byte;
 }
 
-static TOOLS_LOOK void tell_wrong(struct os_long *report, const struct debug_fault *fault)
+static TOOLS_LOOK void tell_wrong(struct os_record *report, const struct debug_fault *fault)
 {
 	const uint8_t *first = first_wrong(fault), *last = last_wrong(fault);
 	const uint8_t *object = fault->object;
 
-	os_long_add(report, "%p-%p @offset=%td..%td. First byte 0x%02x instead of 0x%02x\n",
-		    (const void *)first, (const void *)last, first - object, last - object, *first,
-		    fault->expected);
+	os_record_add(report, "%p-%p @offset=%td..%td. First byte 0x%02x instead of 0x%02x\n",
+		      (const void *)first, (const void *)last, first - object, last - object,
+		      *first, fault->expected);
 }
 
 static TOOLS_LOOK bool is_wrong_byte(const struct debug_fault *fault, const uint8_t *byte)
@@ -75,8 +75,8 @@ static TOOLS_LOOK void dump_row(struct dump *dump, const char *label, const uint
 		text[i] = (char)(from[i] >= ' ' && from[i] < 0x7f ? from[i] : '.');
 	}
 	text[n] = '\0';
-	os_long_add(dump->report, "%-8s %+5td:%-*s  %s\n", label,
-		    from - (const uint8_t *)dump->fault->object, 3 * ROW, hex, text);
+	os_record_add(dump->report, "%-8s %+5td:%-*s  %s\n", label,
+		      from - (const uint8_t *)dump->fault->object, 3 * ROW, hex, text);
 	dump->rows++;
 }
 
@@ -108,7 +108,7 @@ static struct debug_zones zones_of(const struct debug_fault *fault)
 	};
 }
 
-static void dump_object(struct os_long *report, const struct debug_fault *fault)
+static void dump_object(struct os_record *report, const struct debug_fault *fault)
 {
 	struct debug_zones zones = zones_of(fault);
 	struct dump dump = {.report = report, .fault = fault, .first = zones.object};
@@ -132,36 +132,37 @@ static const char *state_words(uint32_t state)
 	}
 }
 
-void debug_tell_guarded(struct os_long *report, const struct guard_slot *slot)
+void debug_tell_guarded(struct os_record *report, const struct guard_slot *slot)
 {
 	const struct guard_notes *notes = guard_notes_of(slot);
 
-	os_long_add(report, "Guarded object %p @cache=%s size=%u, %s\n", slot->object, notes->name,
-		    os_load_relaxed(&slot->size), state_words(os_load_acquire(&slot->state)));
+	os_record_add(report, "Guarded object %p @cache=%s size=%u, %s\n", slot->object,
+		      notes->name, os_load_relaxed(&slot->size),
+		      state_words(os_load_acquire(&slot->state)));
 	track_print(report, &notes->tracks[DEBUG_ALLOCATED], "Allocated");
 	track_print(report, &notes->tracks[DEBUG_FREED], "Freed");
 }
 
-static void tell_slab_object(struct os_long *report, const struct slab_cache *cache,
+static void tell_slab_object(struct os_record *report, const struct slab_cache *cache,
 			     const void *object, size_t size)
 {
 	struct slab *slab = page_slab(object);
 	uint64_t state = os_load_relaxed(&slab->state);
 
-	os_long_add(report, "Slab %p objects=%u used=%u\n", (void *)page_address(slab),
-		    slab_order_of(cache, state).objects, slab_inuse(state));
-	os_long_add(report, "Object %p @cache=%s size=%zu", object, cache->name, size);
+	os_record_add(report, "Slab %p objects=%u used=%u\n", (void *)page_address(slab),
+		      slab_order_of(cache, state).objects, slab_inuse(state));
+	os_record_add(report, "Object %p @cache=%s size=%zu", object, cache->name, size);
 	if (!cache->extra) {
-		os_long_add(report, "\n");
+		os_record_add(report, "\n");
 		return;
 	}
-	os_long_add(report, ", %s\n",
-		    state_words(os_load_acquire(&debug_head(cache, object)->state)));
+	os_record_add(report, ", %s\n",
+		      state_words(os_load_acquire(&debug_head(cache, object)->state)));
 	track_print(report, debug_track(cache, object, DEBUG_ALLOCATED), "Allocated");
 	track_print(report, debug_track(cache, object, DEBUG_FREED), "Freed");
 }
 
-void debug_tell_object(struct os_long *report, const struct debug_fault *fault)
+void debug_tell_object(struct os_record *report, const struct debug_fault *fault)
 {
 	const struct slab_cache *cache = fault->holder;
 	size_t size = fault->slot    ? fault->slot->object_size
@@ -169,9 +170,9 @@ void debug_tell_object(struct os_long *report, const struct debug_fault *fault)
 				     : cache->object_size;
 
 	if (fault->pointer != fault->object) {
-		os_long_add(report, "%p is ", fault->pointer);
+		os_record_add(report, "%p is ", fault->pointer);
 		debug_tell_place(report, fault->pointer, fault->object, size);
-		os_long_add(report, " an object\n");
+		os_record_add(report, " an object\n");
 	}
 	if (fault->slot)
 		debug_tell_guarded(report, fault->slot);
@@ -192,22 +193,22 @@ bool debug_has_object(const struct debug_fault *fault)
 						 slab_index(fault->holder, slab, fault->object))));
 }
 
-struct os_long *debug_begin(const char *name, const char *what)
+struct os_record *debug_begin(const char *name, const char *what)
 {
-	struct os_long *report = os_long_begin(name, what);
+	struct os_record *report = os_record_begin(name, what);
 
-	os_long_add(report, LINE "\nlibsheaf: BUG %s: %s\n" THIN "\n", name, what);
+	os_record_add(report, LINE "\nlibsheaf: BUG %s: %s\n" THIN "\n", name, what);
 	return report;
 }
 
-static void tell_finder(struct os_long *report, const struct debug_fault *fault, const char *name)
+static void tell_finder(struct os_record *report, const struct debug_fault *fault, const char *name)
 {
 	struct debug_track now;
 
 	track_now(&now);
-	os_long_add(report, "Found by %s(%s, %p) in thread %u on CPU %u%s\n", fault->call, name,
-		    fault->pointer, now.thread, now.cpu, now.n ? ":" : "");
-	os_long_stack(report, now.ip, now.n);
+	os_record_add(report, "Found by %s(%s, %p) in thread %u on CPU %u%s\n", fault->call, name,
+		      fault->pointer, now.thread, now.cpu, now.n ? ":" : "");
+	os_record_stack(report, now.ip, now.n);
 }
 
 void debug_report(const struct debug_fault *fault, const char *what, const char *advice)
@@ -218,7 +219,7 @@ void debug_report(const struct debug_fault *fault, const char *what, const char 
 	const char *name = fault->cache ? fault->cache->name : owner;
 	bool has_object = debug_has_object(fault);
 	bool users = fault->slot || (fault->cache && debug_stores_users(fault->cache));
-	struct os_long *report = debug_begin(name, what);
+	struct os_record *report = debug_begin(name, what);
 
 	if (!report)
 		return;
@@ -226,17 +227,17 @@ void debug_report(const struct debug_fault *fault, const char *what, const char 
 	if (fault->from)
 		tell_wrong(report, fault);
 	if (fault->cache && fault->holder && fault->holder != fault->cache)
-		os_long_add(report, "%p belongs to %s, not to %s\n", fault->pointer, owner, name);
+		os_record_add(report, "%p belongs to %s, not to %s\n", fault->pointer, owner, name);
 	else if (!fault->holder && !fault->slot)
-		os_long_add(report, "%p is in no object\n", fault->pointer);
+		os_record_add(report, "%p is in no object\n", fault->pointer);
 	if (has_object)
 		debug_tell_object(report, fault);
 	tools_look(false);
 	tell_finder(report, fault, name);
-	os_long_add(report, "FIX %s: %s\nTRY %s: %s%s\n", name, fault->fix, name, advice,
-		    users || !has_object ? ""
-					 : "; slab_debug with U shows who allocated and freed it");
-	os_long_end(report);
+	os_record_add(
+		report, "FIX %s: %s\nTRY %s: %s%s\n", name, fault->fix, name, advice,
+		users || !has_object ? "" : "; slab_debug with U shows who allocated and freed it");
+	os_record_end(report);
 }
 
 void debug_report_state(const struct debug_fault *fault, uint32_t state, const char *advice)

@@ -5,7 +5,7 @@
  *
  *   BUG cache: what | bytes that are wrong | object, state, records, a dump | fix | advice | finder
  *
- * Each is a long report (os/long_report.h): made here, written when the call leaves the library.
+ * Each has many lines (os/record.h): made here, written when the call leaves the library.
  *
  * Locks: none. Callers: src/debug/ only.
  */
@@ -14,7 +14,7 @@
 
 #include "debug/object.h"
 
-struct os_long;
+struct os_record;
 
 struct guard_slot;
 
@@ -61,23 +61,24 @@ int debug_restore(struct debug_fault *fault, uint8_t *from, size_t length, const
 
 /* --- its parts -------------------------------------------------------------------------------- */
 
-/* Begin a report of this kind about a cache, as os_long_begin(). */
-struct os_long *debug_begin(const char *name, const char *what) __attribute__((cold));
+/* Begin a report of this kind about a cache, as os_record_begin(). */
+struct os_record *debug_begin(const char *name, const char *what) __attribute__((cold));
 /* The object that this address is in or next to. The library's data and the red zone in front of an
  * object belong to it, not to the object before. In pointer.c. */
 char *debug_nearest_object(const struct slab_cache *cache, const struct slab *slab,
 			   const void *address);
 /* Add where the address is, as seen from an object of this size. In pointer.c. */
-void debug_tell_place(struct os_long *report, const char *address, const char *object, size_t size);
+void debug_tell_place(struct os_record *report, const char *address, const char *object,
+		      size_t size);
 /* Was fault->object, in a slab of fault->holder or in a slot, ever prepared? If not, it has no
  * records. */
 bool debug_has_object(const struct debug_fault *fault);
 /* Add the lines about fault->object: where the pointer is, its state, who allocated and freed it,
  * and a dump. */
-void debug_tell_object(struct os_long *report, const struct debug_fault *fault)
+void debug_tell_object(struct os_record *report, const struct debug_fault *fault)
 	__attribute__((cold));
 /* Without dump. */
-void debug_tell_guarded(struct os_long *report, const struct guard_slot *slot);
+void debug_tell_guarded(struct os_record *report, const struct guard_slot *slot);
 
 /* --- pointer.c -------------------------------------------------------------------------------- */
 

@@ -10,9 +10,9 @@
 #include "debug/guard_slot.h"
 #include "os/assert.h"
 #include "os/atomic.h"
-#include "os/long_report.h"
 #include "os/machine.h"
 #include "os/memory.h"
+#include "os/record.h"
 #include "os/report.h"
 #include "os/stack.h"
 
@@ -31,14 +31,14 @@ bool track_is_plausible(const struct debug_track *track)
 	return track->thread && track->n <= TRACK_FRAMES && track->cpu < OS_MAX_ROWS;
 }
 
-void track_print(struct os_long *report, const struct debug_track *track, const char *what)
+void track_print(struct os_record *report, const struct debug_track *track, const char *what)
 {
 	if (!track || !track_is_plausible(track))
 		return;
-	os_long_add(report, "%s %u ms ago by thread %u on CPU %u%s\n", what,
-		    os_now_ms() - track->when, track->thread, track->cpu,
-		    track->n ? ":" : " (no stack)");
-	os_long_stack(report, track->ip, track->n);
+	os_record_add(report, "%s %u ms ago by thread %u on CPU %u%s\n", what,
+		      os_now_ms() - track->when, track->thread, track->cpu,
+		      track->n ? ":" : " (no stack)");
+	os_record_stack(report, track->ip, track->n);
 }
 
 /* --- groups ----------------------------------------------------------------------------------- */
@@ -228,38 +228,38 @@ void debug_traces_end(struct debug_traces *traces)
 
 #define MOST_GROUPS 8 /* in a report; the others are only counted */
 
-static void tell_group(struct os_long *report, const struct debug_trace *group)
+static void tell_group(struct os_record *report, const struct debug_trace *group)
 {
-	os_long_add(report, "%zu object%s of %llu bytes, such as %p, allocated ", group->count,
-		    os_plural(group->count), (unsigned long long)group->bytes, group->object);
+	os_record_add(report, "%zu object%s of %llu bytes, such as %p, allocated ", group->count,
+		      os_plural(group->count), (unsigned long long)group->bytes, group->object);
 	if (group->age_min != group->age_max)
-		os_long_add(report, "%u to ", group->age_min);
-	os_long_add(report, "%u ms ago by thread %u%s%s\n", group->age_max, group->thread_min,
-		    group->thread_min != group->thread_max ? " and others" : "",
-		    group->n ? ":" : " (no stack)");
-	os_long_stack(report, group->ip, group->n);
+		os_record_add(report, "%u to ", group->age_min);
+	os_record_add(report, "%u ms ago by thread %u%s%s\n", group->age_max, group->thread_min,
+		      group->thread_min != group->thread_max ? " and others" : "",
+		      group->n ? ":" : " (no stack)");
+	os_record_stack(report, group->ip, group->n);
 }
 
 void debug_report_leaks(struct slab_cache *cache, const char *when)
 {
 	struct debug_traces traces;
-	struct os_long *report;
+	struct os_record *report;
 	size_t objects;
 
 	if (!debug_traces_begin(&traces, cache, DEBUG_ALLOCATED))
 		return;
 	objects = traces.objects + traces.others;
-	report = traces.objects ? os_long_begin(cache->name, __func__) : NULL;
-	os_long_add(report,
-		    "libsheaf: LEAK %s: %zu %sobject%s of %u bytes in use %s, by the stack that "
-		    "allocated them:\n",
-		    cache->name, objects, traces.guarded ? "guarded " : "", os_plural(objects),
-		    cache->object_size, when);
+	report = traces.objects ? os_record_begin(cache->name, __func__) : NULL;
+	os_record_add(report,
+		      "libsheaf: LEAK %s: %zu %sobject%s of %u bytes in use %s, by the stack that "
+		      "allocated them:\n",
+		      cache->name, objects, traces.guarded ? "guarded " : "", os_plural(objects),
+		      cache->object_size, when);
 	for (uint32_t g = 0; g < traces.nr_groups && g < MOST_GROUPS; g++)
 		tell_group(report, &traces.groups[g]);
 	if (traces.nr_groups > MOST_GROUPS)
-		os_long_add(report, "%u more place%s\n", traces.nr_groups - MOST_GROUPS,
-			    os_plural(traces.nr_groups - MOST_GROUPS));
-	os_long_end(report);
+		os_record_add(report, "%u more place%s\n", traces.nr_groups - MOST_GROUPS,
+			      os_plural(traces.nr_groups - MOST_GROUPS));
+	os_record_end(report);
 	debug_traces_end(&traces);
 }

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Counts reports of misuse, and makes their lines; see misuse.h. */
+/* Reports of misuse; see misuse.h. */
 #include "os/misuse.h"
+
+#include <errno.h>
+#include <stdarg.h>
 
 #include "os/atomic.h"
 #include "os/options.h"
+#include "os/record.h"
 #include "os/report.h"
 #include "os/sink.h"
 #include "os/stack.h"
@@ -75,22 +79,44 @@ uint32_t os_misuse_count(const char *about, const char *format)
 	return 0;
 }
 
-/* When the line is made, not when it is written: another call, of another thread, may write it. */
-static void add_stack(struct os_line *line)
+/* With the stack of this call: another one, of another thread, may write the line. */
+static void keep_misuse(uint32_t n, const char *format, va_list arguments)
 {
-	char stack[OS_LINE_MAX - OS_LINE_TEXT - 100];
+	int saved = errno;
+	struct os_record *record = n ? os_record_claim() : NULL;
+	char stack[412];
 
-	if (os_stack(stack, sizeof(stack)))
-		os_line_extend(line, "; called from%s", stack);
+	if (record) {
+		os_record_line(record, format, arguments);
+		if (n > IN_FULL)
+			os_record_add(record, " (number %u of such reports; most are left out)", n);
+		if (os_stack(stack, sizeof(stack)))
+			os_record_add(record, "; called from%s", stack);
+		record->last = os_options.panic_on_warn;
+		os_record_end(record);
+	}
+	errno = saved;
 }
 
-void os_misuse_make(struct os_line *line, uint32_t n, const char *format, va_list arguments)
+void os_misuse(const char *about, const char *format, ...)
 {
-	os_line_make(line, format, arguments);
-	if (n > IN_FULL)
-		os_line_extend(line, " (number %u of such reports; most are left out)", n);
-	add_stack(line);
-	line->last = os_options.panic_on_warn;
+	uint32_t n = os_misuse_count(about, format);
+	va_list arguments;
+
+	os_report_kept();
+	va_start(arguments, format);
+	keep_misuse(n, format, arguments);
+	va_end(arguments);
+	os_write_kept();
+}
+
+void os_misuse_later(const char *about, const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	keep_misuse(os_misuse_count(about, format), format, arguments);
+	va_end(arguments);
 }
 
 /* At exit, do not wait for a reader of standard error. */

@@ -10,12 +10,10 @@
 
 #include "os/assert.h"
 #include "os/callback.h"
-#include "os/kept.h"
-#include "os/line.h"
 #include "os/lock.h"
-#include "os/long_report.h"
 #include "os/misuse.h"
 #include "os/options.h"
+#include "os/record.h"
 #include "os/sink.h"
 
 #ifdef __SANITIZE_THREAD__
@@ -47,68 +45,37 @@ void os_clean_name(char *clean, size_t size, const char *name)
 	os_make_plain(clean, length);
 }
 
-void os_report(const char *format, ...)
+static void keep_line(bool last, const char *format, va_list arguments)
 {
 	int saved = errno;
-	va_list arguments;
-	struct os_line line;
+	struct os_record *record = os_record_claim();
 
-	os_assert(os_holds_nothing("reports")); /* REPORT-T1 */
-	va_start(arguments, format);
-	os_line_make(&line, format, arguments);
-	va_end(arguments);
-	if (!os_line_write(&line, true))
-		os_kept_copy(&line);
+	os_record_line(record, format, arguments);
+	if (last && record)
+		record->last = true;
+	os_record_end_once(record);
 	errno = saved;
 }
 
-void os_misuse(const char *about, const char *format, ...)
+/* What waits goes first, and leaves its place. */
+void os_report(const char *format, ...)
 {
-	uint32_t n = os_misuse_count(about, format);
-	int saved = errno;
 	va_list arguments;
-	struct os_line line;
 
-	os_assert(os_holds_nothing("reports")); /* REPORT-T1 */
-	if (!n)
-		return;
+	os_report_kept();
 	va_start(arguments, format);
-	os_misuse_make(&line, n, format, arguments);
+	keep_line(false, format, arguments);
 	va_end(arguments);
-	if (!os_line_write(&line, true))
-		os_kept_copy(&line);
-	errno = saved;
+	os_write_kept();
 }
 
 void os_report_later(const char *format, ...)
 {
-	int saved = errno;
-	struct os_kept *place = os_kept_claim();
 	va_list arguments;
 
-	if (place) {
-		va_start(arguments, format);
-		os_line_make(&place->line, format, arguments);
-		va_end(arguments);
-		os_kept_add_once(place);
-	}
-	errno = saved;
-}
-
-void os_misuse_later(const char *about, const char *format, ...)
-{
-	int saved = errno;
-	uint32_t n = os_misuse_count(about, format);
-	struct os_kept *place = n ? os_kept_claim() : NULL;
-	va_list arguments;
-
-	if (place) {
-		va_start(arguments, format);
-		os_misuse_make(&place->line, n, format, arguments);
-		va_end(arguments);
-		os_kept_add(place);
-	}
-	errno = saved;
+	va_start(arguments, format);
+	keep_line(false, format, arguments);
+	va_end(arguments);
 }
 
 void os_reports_after_fork(void)
@@ -117,20 +84,18 @@ void os_reports_after_fork(void)
 	os_misuse_forget();
 	os_sink_after_fork();
 	os_callback_after_fork();
-	os_reports_kept = os_long_after_fork() + os_kept_after_fork();
+	os_records_after_fork();
 }
 
 /* The thread may hold locks of the library, so the callback does not run. */
 void os_fatal(const char *format, ...)
 {
 	va_list arguments;
-	struct os_line line;
 
 	os_write_kept_at_fault();
 	va_start(arguments, format);
-	os_line_make(&line, format, arguments);
+	keep_line(true, format, arguments);
 	va_end(arguments);
-	line.last = true;
-	os_line_write(&line, false);
+	os_write_kept_at_fault();
 	abort();
 }

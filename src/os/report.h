@@ -3,8 +3,8 @@
  * Reports of one line, for misuse and for what the machine refuses. They go to standard error,
  * unless the program chose a file (os/sink.h) or a callback (os/callback.h).
  *
- * A line is formatted on the stack and written at once: no allocation, no lock, from any context.
- * errno is preserved.
+ * A report is made in a place of a queue (os/record.h), and written at once: no allocation, no
+ * lock, from any context. errno is preserved.
  *
  * That system call may block for ever: standard error may be a pipe that no process reads. So a
  * thread writes a line only while it holds no lock, has nothing in hand and keeps no other thread
@@ -20,8 +20,8 @@
  *  REPORT-T2. A kept line belongs to the thread that stored it, which writes it before its call of
  *      the library returns. If that call must not block and standard error has no room, a later
  *      call of any thread writes the line.
- *  REPORT-T3. At most OS_KEPT lines are stored at once. Of further lines, only the number is
- *      reported.
+ *  REPORT-T3. At most OS_RECORDS reports are stored at once, those that are just written among
+ *      them. Of further ones, only the number is reported.
  *
  * Misuse is what the program did wrong. A report of misuse contains the stack at that moment
  * (os/stack.h). Such reports are limited by number, not by time: of each kind (the format) and
@@ -49,7 +49,7 @@ void os_clean_name(char *clean, size_t size, const char *name);
 void os_report(const char *format, ...) __attribute__((format(printf, 1, 2), cold));
 /* The same, but store the line for os_report_kept(), unless the same one is stored. */
 void os_report_later(const char *format, ...) __attribute__((format(printf, 1, 2), cold));
-/* The same two for misuse. about: a cache's name, or NULL. */
+/* The same two for misuse (misuse.c). about: a cache's name, or NULL. */
 void os_misuse(const char *about, const char *format, ...)
 	__attribute__((format(printf, 2, 3), cold));
 void os_misuse_later(const char *about, const char *format, ...)
@@ -80,12 +80,11 @@ static inline const char *os_plural(uint64_t n)
 	return n == 1 ? "" : "s";
 }
 
-/* The number of lines made so far, and of reports of misuse that were left out. */
+/* --- record.c --------------------------------------------------------------------------------- */
+
+/* The number of reports made so far, and of reports of misuse that were left out. */
 extern uint32_t os_reports;
-
-/* --- kept.c ----------------------------------------------------------------------------------- */
-
-/* The number of kept lines; private to the functions below. */
+/* The number of kept reports; private to the functions below. */
 extern uint32_t os_reports_kept;
 void os_write_kept(void) __attribute__((cold));
 void os_write_kept_nowait(void) __attribute__((cold));

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Deferred lines, with handlers that defer and write lines of their own at the same time; long
- * reports. */
+/* Deferred lines, with handlers that defer and write lines of their own at the same time; reports
+ * of many lines. */
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@
 #include "kit/clock.h"
 #include "kit/told.h"
 #include "kit/unit.h"
-#include "os/long_report.h"
+#include "os/record.h"
 #include "os/report.h"
 
 enum {
@@ -65,11 +65,12 @@ static void a_line_is_written_once(void **state)
 
 static void make_long(const char *about, int lines)
 {
-	struct os_long *report = os_long_begin(about, "long");
+	struct os_record *report = os_record_begin(about, "long");
 
 	for (int i = 0; i < lines; i++)
-		os_long_add(report, "line %02d of %s ...............................\n", i, about);
-	os_long_end(report);
+		os_record_add(report, "line %02d of %s ...............................\n", i,
+			      about);
+	os_record_end(report);
 }
 
 /* Nobody reads, so what does not fit into the pipe waits; each line arrives whole, once, in
@@ -105,17 +106,20 @@ static void a_long_report_is_written_in_pieces(void **state)
 	close(ends[1]);
 }
 
-/* There is room for a few; they are limited by kind, and one that is too long is cut off. */
+/* There are places for 16; they are limited by kind, and one that is too long is cut off. */
 static void long_reports_are_limited(void **state)
 {
 	uint32_t before = os_reports;
+	char about[16];
 
 	(void)state;
 	told_begin(&told);
-	for (int i = 0; i < 5; i++)
-		make_long("full", 1);
-	assert_int_equal(os_reports - before, 4);
-	assert_int_equal(told_end_kept(&told), 5);
+	for (int i = 0; i <= OS_RECORDS; i++) {
+		snprintf(about, sizeof(about), "full %d", i);
+		make_long(about, 1);
+	}
+	assert_int_equal(os_reports - before, OS_RECORDS);
+	assert_int_equal(told_end_kept(&told), OS_RECORDS + 1);
 	assert_non_null(strstr(told.text, "1 more lines like the last ones are left out"));
 	told_begin(&told);
 	for (int i = 0; i < 9; i++) {

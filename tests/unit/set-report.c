@@ -16,7 +16,7 @@
 #include "kit/ready.h"
 #include "kit/told.h"
 #include "kit/unit.h"
-#include "os/long_report.h"
+#include "os/record.h"
 #include "os/report.h"
 #include "os/wait.h"
 
@@ -92,10 +92,10 @@ static void calls_the_library(void)
 
 static void long_line(void)
 {
-	struct os_long *report = os_long_begin("a cache", "that forks");
+	struct os_record *report = os_record_begin("a cache", "that forks");
 
-	os_long_add(report, "of many lines\n");
-	os_long_end(report);
+	os_record_add(report, "of many lines\n");
+	os_record_end(report);
 	os_report_kept();
 }
 

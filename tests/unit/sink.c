@@ -21,8 +21,8 @@
 #include "kit/ready.h"
 #include "kit/told.h"
 #include "kit/unit.h"
-#include "os/long_report.h"
 #include "os/options.h"
+#include "os/record.h"
 #include "os/report.h"
 #include "os/sink.h"
 
@@ -63,10 +63,10 @@ static void to_own_file(const char *name)
 
 static void long_line(const char *kind)
 {
-	struct os_long *report = os_long_begin("a cache", kind);
+	struct os_record *report = os_record_begin("a cache", kind);
 
-	os_long_add(report, "of many %s\n", kind);
-	os_long_end(report);
+	os_record_add(report, "of many %s\n", kind);
+	os_record_end(report);
 	os_report_kept();
 }
 

@@ -13,8 +13,8 @@
 #include "kit/process.h"
 #include "kit/ready.h"
 #include "kit/unit.h"
-#include "os/long_report.h"
 #include "os/options.h"
+#include "os/record.h"
 #include "os/report.h"
 #include "os/sink.h"
 
@@ -27,10 +27,10 @@ static void in(void (*body)(void))
 
 static void long_line(const char *kind)
 {
-	struct os_long *report = os_long_begin("a cache", kind);
+	struct os_record *report = os_record_begin("a cache", kind);
 
-	os_long_add(report, "of many %s\n", kind);
-	os_long_end(report);
+	os_record_add(report, "of many %s\n", kind);
+	os_record_end(report);
 	os_report_kept();
 }
 
@@ -105,7 +105,7 @@ static void full(void)
 	CHECK(!strncmp(text, "libsheaf: one\n", 14));
 	CHECK(strstr(text, "libsheaf: two") && strstr(text, "\nof many lines\n") &&
 	      strstr(text, "\nlibsheaf: three\n"));
-	CHECK(strstr(text, "\nlibsheaf: 17 more lines like the last ones are left out\n"));
+	CHECK(strstr(text, "\nlibsheaf: 18 more lines like the last ones are left out\n"));
 }
 
 /* What was written since, without a wait. */
