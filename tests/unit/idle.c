@@ -268,20 +268,36 @@ static void one_call_gives_back_a_part(void **state)
 }
 
 /* Others hold what it would need. */
+static void *call_for_these_ms(void *ms)
+{
+	call_for_ms((unsigned int)(uintptr_t)ms);
+	return NULL;
+}
+
+/* In another thread: this one has a lock. */
+static void other_calls_for_ms(unsigned int ms)
+{
+	pthread_t thread;
+
+	assert_int_equal(pthread_create(&thread, NULL, call_for_these_ms, (void *)(uintptr_t)ms),
+			 0);
+	pthread_join(thread, NULL);
+}
+
 static void nothing_is_waited_for(void **state)
 {
 	(void)state;
 	use(idle[1], MANY);
 	sheaf_lock_drains();
-	call_for_ms(3 * DECAY);
+	other_calls_for_ms(3 * DECAY);
 	sheaf_unlock_drains();
 	os_lock(&caches.lock);
-	call_for_ms(DECAY);
+	other_calls_for_ms(DECAY);
 	os_unlock(&caches.lock);
 	/* Above the soft limit, too. */
 	page_set_limits(OS_PAGE, 0);
 	sheaf_lock_drains();
-	call_for_ms(3 * SOFT_MS);
+	other_calls_for_ms(3 * SOFT_MS);
 	sheaf_unlock_drains();
 	page_set_limits(0, 0);
 	call_for_ms(3 * DECAY);
