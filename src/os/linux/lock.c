@@ -54,6 +54,13 @@ static void rank_pop(struct os_lock *lock)
 {
 	(void)lock;
 }
+
+/* Named by assertions that are off: in the single file, what is named must be defined. */
+bool os_holds_nothing(const char *what)
+{
+	(void)what;
+	return true;
+}
 #endif
 
 void os_lock_init(struct os_lock *lock, enum os_rank rank)
