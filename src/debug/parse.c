@@ -69,16 +69,16 @@ static slab_flags_t read_letters(const char *letters, size_t length, bool *under
 
 static void add_name(const char *name, size_t length, slab_flags_t flags)
 {
-	bool prefix = memchr(name, '*', length);
+	const char *star = memchr(name, '*', length);
 
 	if (!length || blocks.nr_names == MOST_NAMES)
 		return;
-	if (prefix)
-		length = (size_t)((const char *)memchr(name, '*', length) - name);
+	if (star)
+		length = (size_t)(star - name);
 	blocks.names[blocks.nr_names++] = (struct name){
 		.at = (uint16_t)(name - blocks.text),
 		.length = (uint16_t)length,
-		.prefix = prefix,
+		.prefix = star,
 		.flags = flags,
 	};
 }
