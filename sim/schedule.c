@@ -8,7 +8,7 @@
 
 #include "os/assert.h"
 #include "os/atomic.h"
-#include "os/report.h"
+#include "os/report/report.h"
 #include "os/section_c.h"
 #include "sim/state.h"
 

@@ -7,7 +7,7 @@
 #include "os/atomic.h"
 #include "os/current.h"
 #include "os/memory.h"
-#include "os/options.h"
+#include "os/options/options.h"
 #include "os/start.h"
 #include "sim/state.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Fibres switch stacks, and the seed already identifies what they did, so there are no stack
  * traces. */
-#include "os/stack.h"
+#include "os/unwind/stack.h"
 
 #include <stdio.h>
 

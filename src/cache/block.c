@@ -8,7 +8,7 @@
 #include "debug/guard.h"
 #include "os/atomic.h"
 #include "os/memory.h"
-#include "os/report.h"
+#include "os/report/report.h"
 #include "os/tools.h"
 #include "page/map.h"
 

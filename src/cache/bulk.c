@@ -9,7 +9,7 @@
 #include "debug/guard.h"
 #include "os/atomic.h"
 #include "os/machine.h"
-#include "os/report.h"
+#include "os/report/report.h"
 #include "os/rseq.h"
 #include "percpu/harvest.h"
 #include "percpu/percpu.h"

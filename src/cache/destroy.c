@@ -11,7 +11,7 @@
 #include "debug/guard.h"
 #include "os/atomic.h"
 #include "os/machine.h"
-#include "os/report.h"
+#include "os/report/report.h"
 #include "percpu/barn.h"
 #include "percpu/flow.h"
 #include "percpu/rows.h"

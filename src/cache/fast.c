@@ -17,7 +17,7 @@
 #include "os/atomic.h"
 #include "os/machine.h"
 #include "os/probe.h"
-#include "os/report.h"
+#include "os/report/report.h"
 #include "os/rseq.h"
 #include "os/section_c.h"
 #include "page/limit.h"

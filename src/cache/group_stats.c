@@ -4,7 +4,7 @@
 
 #include "cache/account.h"
 #include "cache/list.h"
-#include "os/report.h"
+#include "os/report/report.h"
 
 static uint64_t or_zero(uint64_t limit)
 {

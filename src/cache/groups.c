@@ -7,7 +7,7 @@
 #include "cache/list.h"
 #include "debug/guard.h"
 #include "os/machine.h"
-#include "os/report.h"
+#include "os/report/report.h"
 #include "os/sized.h"
 
 /* --- creation --------------------------------------------------------------------------------- */

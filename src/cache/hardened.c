@@ -7,7 +7,7 @@
 #include "os/assert.h"
 #include "os/atomic.h"
 #include "os/machine.h"
-#include "os/options.h"
+#include "os/options/options.h"
 #include "os/rseq.h"
 #include "os/section_c.h"
 #include "page/mark.h"

@@ -20,7 +20,7 @@
 #include "cache/hardened.h"
 #include "debug/guard.h"
 #include "os/machine.h"
-#include "os/report.h"
+#include "os/report/report.h"
 #include "os/rseq.h"
 #include "percpu/remote.h"
 #include "rcu/any.h"

@@ -15,7 +15,7 @@
 #include "os/assert.h"
 #include "os/atomic.h"
 #include "os/machine.h"
-#include "os/options.h"
+#include "os/options/options.h"
 #include "os/process_words.h"
 #include "os/tools.h"
 #include "page/map_kept.h"

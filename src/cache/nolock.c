@@ -8,7 +8,7 @@
 #include "debug/guard.h"
 #include "os/atomic.h"
 #include "os/machine.h"
-#include "os/report.h"
+#include "os/report/report.h"
 #include "percpu/stat.h"
 
 #define COLD __attribute__((cold, noinline))

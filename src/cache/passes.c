@@ -9,7 +9,7 @@
 #include "cache/list.h"
 #include "os/assert.h"
 #include "os/atomic.h"
-#include "os/options.h"
+#include "os/options/options.h"
 #include "page/limit.h"
 #include "percpu/flow.h"
 #include "percpu/idle.h"

@@ -14,7 +14,7 @@
 #include "debug/guard.h"
 #include "os/atomic.h"
 #include "os/machine.h"
-#include "os/report.h"
+#include "os/report/report.h"
 #include "percpu/prefill.h"
 
 #define COLD __attribute__((cold, noinline))

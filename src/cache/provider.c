@@ -11,7 +11,7 @@
 
 #include "cache/block.h"
 #include "grace/grace.h"
-#include "os/report.h"
+#include "os/report/report.h"
 #include "rcu/any.h"
 
 static int refuse(int error, const char *why)

@@ -9,7 +9,7 @@
 #include "cache/events.h"
 #include "os/assert.h"
 #include "os/atomic.h"
-#include "os/options.h"
+#include "os/options/options.h"
 #include "os/quote.h"
 
 #define OPTIONS 512 /* bytes of text */

@@ -11,7 +11,7 @@
 #include "os/atomic.h"
 #include "os/machine.h"
 #include "os/memory.h"
-#include "os/report.h"
+#include "os/report/report.h"
 #include "page/page.h"
 #include "percpu/drain.h"
 #include "percpu/flow.h"

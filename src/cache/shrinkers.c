@@ -11,7 +11,7 @@
 #include "os/assert.h"
 #include "os/machine.h"
 #include "os/program.h"
-#include "os/report.h"
+#include "os/report/report.h"
 #include "os/sized.h"
 #include "os/wait.h"
 #include "page/pool.h"

@@ -11,7 +11,7 @@
 #include "cache/cache.h"
 #include "cache/list.h"
 #include "cache/publish.h"
-#include "os/report.h"
+#include "os/report/report.h"
 #include "percpu/limits.h"
 
 SHEAF_PUBLIC unsigned int kmem_cache_size(struct kmem_cache *s)

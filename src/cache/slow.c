@@ -9,7 +9,7 @@
 #include "os/atomic.h"
 #include "os/machine.h"
 #include "os/probe.h"
-#include "os/report.h"
+#include "os/report/report.h"
 #include "percpu/drain.h"
 #include "percpu/nolock.h"
 #include "percpu/percpu.h"

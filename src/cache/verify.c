@@ -15,7 +15,7 @@
 #include "debug/guard.h"
 #include "os/atomic.h"
 #include "os/machine.h"
-#include "os/report.h"
+#include "os/report/report.h"
 #include "percpu/drain.h"
 #include "percpu/nolock.h"
 #include "rcu/rcu_free.h"

@@ -6,9 +6,9 @@
 #include "os/assert.h"
 #include "os/atomic.h"
 #include "os/machine.h"
-#include "os/report.h"
-#include "os/stack.h"
+#include "os/report/report.h"
 #include "os/tools.h"
+#include "os/unwind/stack.h"
 
 /* The program gets the object: as its constructor left it, or without a value. */
 static void tell_taken(const struct slab_cache *cache, void *object)

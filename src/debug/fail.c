@@ -9,8 +9,8 @@
 #include "debug/sample.h"
 #include "debug/slab_debug.h"
 #include "os/atomic.h"
-#include "os/options.h"
-#include "os/report.h"
+#include "os/options/options.h"
+#include "os/report/report.h"
 
 static struct {
 	uint64_t sequence; /* of numbers, one for each call */

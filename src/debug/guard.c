@@ -16,8 +16,8 @@
 #include "os/guard.h"
 #include "os/machine.h"
 #include "os/memory.h"
-#include "os/options.h"
-#include "os/report.h"
+#include "os/options/options.h"
+#include "os/report/report.h"
 
 #define MIB	    ((size_t)1 << 20)
 #define CLASSES	    9u /* slots of 1 to 256 pages: the largest object in pages of 4 KiB */

@@ -7,9 +7,9 @@
 #include "os/atomic.h"
 #include "os/fault.h"
 #include "os/machine.h"
-#include "os/record.h"
-#include "os/report.h"
-#include "os/stack.h"
+#include "os/report/record.h"
+#include "os/report/report.h"
+#include "os/unwind/stack.h"
 
 /* The frames of a signal handler, which are left out. */
 #define HANDLER_FRAMES 6

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "debug/zones.h"
-#include "os/options.h"
+#include "os/options/options.h"
 #include "os/tools.h"
 #include "page/pool.h"
 

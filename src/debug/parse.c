@@ -13,8 +13,8 @@
 
 #include "debug/slab_debug.h"
 #include "os/atomic.h"
-#include "os/options.h"
-#include "os/report.h"
+#include "os/options/options.h"
+#include "os/report/report.h"
 
 #define MOST_NAMES (OS_TEXT / 2)
 

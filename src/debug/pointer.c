@@ -5,8 +5,8 @@
  * that watches each access (os/tools.h): which object of which cache it concerns.
  */
 #include "debug/report.h"
-#include "os/record.h"
-#include "os/report.h"
+#include "os/report/record.h"
+#include "os/report/report.h"
 #include "os/tools.h"
 
 /* --- pointers that calls get ------------------------------------------------------------------ */

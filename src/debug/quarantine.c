@@ -33,8 +33,8 @@
 #include "os/atomic.h"
 #include "os/machine.h"
 #include "os/memory.h"
-#include "os/options.h"
-#include "os/report.h"
+#include "os/options/options.h"
+#include "os/report/report.h"
 #include "os/tsan.h"
 
 #define MIB ((size_t)1 << 20)

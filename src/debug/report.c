@@ -9,8 +9,8 @@
 #include "debug/zones.h"
 #include "os/atomic.h"
 #include "os/machine.h"
-#include "os/record.h"
-#include "os/report.h"
+#include "os/report/record.h"
+#include "os/report/report.h"
 
 #define LINE "============================================================================="
 #define THIN "-----------------------------------------------------------------------------"

@@ -5,7 +5,7 @@
  *
  *   BUG cache: what | bytes that are wrong | object, state, records, a dump | fix | advice | finder
  *
- * Each has many lines (os/record.h): made here, written when the call leaves the library.
+ * Each has many lines (os/report/record.h): made here, written when the call leaves the library.
  *
  * Locks: none. Callers: src/debug/ only.
  */

@@ -4,7 +4,7 @@
 
 #include "os/assert.h"
 #include "os/atomic.h"
-#include "os/options.h"
+#include "os/options/options.h"
 #include "os/section.h"
 
 #define NUMBERS 4294967296.0 /* 2^32: draw() returns one of so many */

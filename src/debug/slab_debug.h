@@ -44,7 +44,7 @@
  *      an alignment; O).
  *
  * The layer takes no lock, and allocates nothing once a cache is made, so it works in every context
- * in which the allocator does. Reports have many lines (os/record.h).
+ * in which the allocator does. Reports have many lines (os/report/record.h).
  *
  * Locks: none. Callers: src/cache/, and src/kmalloc/ for sizes.
  */

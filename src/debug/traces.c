@@ -12,9 +12,9 @@
 #include "os/atomic.h"
 #include "os/machine.h"
 #include "os/memory.h"
-#include "os/record.h"
-#include "os/report.h"
-#include "os/stack.h"
+#include "os/report/record.h"
+#include "os/report/report.h"
+#include "os/unwind/stack.h"
 
 /* --- records ---------------------------------------------------------------------------------- */
 

@@ -2,7 +2,7 @@
 /* Retired bytes, counted by each CPU; see grace.h. */
 #include "grace/grace.h"
 #include "os/machine.h"
-#include "os/options.h"
+#include "os/options/options.h"
 
 /*
  * What a CPU counts by itself before it adds that to the sum. In steady use a CPU allocates as much

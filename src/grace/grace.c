@@ -5,9 +5,9 @@
 #include <errno.h>
 
 #include "os/machine.h"
-#include "os/options.h"
+#include "os/options/options.h"
 #include "os/program.h"
-#include "os/report.h"
+#include "os/report/report.h"
 #include "page/pool.h"
 
 #define MILLION UINT64_C(1000000)

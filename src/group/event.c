@@ -12,7 +12,7 @@
 
 #include "os/assert.h"
 #include "os/machine.h"
-#include "os/report.h"
+#include "os/report/report.h"
 
 #define MOST_CALLS 6 /* of one group's callback in a row: it may pass a mark itself */
 

@@ -9,7 +9,7 @@
 #include "os/assert.h"
 #include "os/machine.h"
 #include "os/program.h"
-#include "os/report.h"
+#include "os/report/report.h"
 #include "page/pool.h"
 
 #define REAP_AT 64 /* groups that are over before their places are looked for */

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "kmalloc/kmalloc.h"
-#include "os/report.h"
+#include "os/report/report.h"
 #include "page/pool.h"
 
 struct sheaf_kmem_buckets {

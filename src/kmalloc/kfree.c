@@ -5,7 +5,7 @@
 
 #include "debug/slab_debug.h"
 #include "kmalloc/kmalloc.h"
-#include "os/report.h"
+#include "os/report/report.h"
 #include "os/tools.h"
 
 #define COLD __attribute__((cold, noinline))

@@ -12,8 +12,8 @@
 #include "os/assert.h"
 #include "os/atomic.h"
 #include "os/machine.h"
-#include "os/options.h"
-#include "os/report.h"
+#include "os/options/options.h"
+#include "os/report/report.h"
 #include "page/limit.h"
 
 /* Tables are built from the list of sizes; words: the entries that a size serves. */

@@ -7,8 +7,8 @@
 #include "cache/reclaim.h"
 #include "kmalloc/kmalloc.h"
 #include "os/machine.h"
-#include "os/options.h"
-#include "os/report.h"
+#include "os/options/options.h"
+#include "os/report/report.h"
 #include "os/tools.h"
 #include "page/limit.h"
 

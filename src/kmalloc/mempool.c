@@ -9,7 +9,7 @@
 #include "os/assert.h"
 #include "os/atomic.h"
 #include "os/machine.h"
-#include "os/report.h"
+#include "os/report/report.h"
 #include "os/tsan.h"
 #include "os/wait.h"
 

@@ -9,7 +9,7 @@
 #include "kmalloc/kmalloc.h"
 #include "os/assert.h"
 #include "os/atomic.h"
-#include "os/report.h"
+#include "os/report/report.h"
 #include "page/pool.h"
 
 #define MIN_NR_MAX 262144

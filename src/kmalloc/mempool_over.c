@@ -6,7 +6,7 @@
 
 #include "cache/block.h"
 #include "cache/hardened.h"
-#include "os/options.h"
+#include "os/options/options.h"
 
 static struct mempool_over over_cache(struct kmem_cache *cache)
 {

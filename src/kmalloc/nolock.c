@@ -4,7 +4,7 @@
 
 #include "debug/guard.h"
 #include "os/machine.h"
-#include "os/report.h"
+#include "os/report/report.h"
 
 static unsigned int wanted_node(int node)
 {

@@ -4,7 +4,7 @@
  * trims. How much may stay is keep.h's, which chunks may lose a part huge.h's.
  */
 #include "os/atomic.h"
-#include "os/options.h"
+#include "os/options/options.h"
 #include "page/huge.h"
 #include "page/keep.h"
 #include "page/limit.h"

@@ -3,7 +3,7 @@
 #include "page/keep.h"
 
 #include "os/atomic.h"
-#include "os/options.h"
+#include "os/options/options.h"
 #include "page/limit.h"
 
 /*

@@ -5,7 +5,7 @@
 #include "os/atomic.h"
 #include "os/machine.h"
 #include "os/memory.h"
-#include "os/options.h"
+#include "os/options/options.h"
 #include "os/tsan.h"
 #include "page/decay.h"
 #include "page/keep.h"

@@ -7,7 +7,7 @@
 #include "os/atomic.h"
 #include "os/lock.h"
 #include "os/machine.h"
-#include "os/options.h"
+#include "os/options/options.h"
 #include "os/tools.h"
 #include "page/huge.h"
 #include "page/limit.h"

@@ -7,7 +7,7 @@
 #include "os/lock.h"
 #include "os/machine.h"
 #include "os/memory.h"
-#include "os/options.h"
+#include "os/options/options.h"
 #include "os/tools.h"
 #include "os/tsan.h"
 #include "page/page.h"

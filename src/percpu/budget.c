@@ -3,7 +3,7 @@
 #include "percpu/budget.h"
 
 #include "os/machine.h"
-#include "os/options.h"
+#include "os/options/options.h"
 
 /* All parts together are this part of the limit. Half: CPUs that send each other sheaves write the
  * shared sum twice as often; double: barns hold up to an eighth too much, or too little. */

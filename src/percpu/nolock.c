@@ -4,7 +4,7 @@
 
 #include "os/atomic.h"
 #include "os/machine.h"
-#include "os/report.h"
+#include "os/report/report.h"
 #include "percpu/barn.h"
 #include "percpu/harvest.h"
 #include "percpu/in_hand.h"

@@ -10,7 +10,7 @@
 
 #include "os/atomic.h"
 #include "os/machine.h"
-#include "os/options.h"
+#include "os/options/options.h"
 #include "os/probe.h"
 #include "os/tsan.h"
 #include "percpu/barn.h"

@@ -4,7 +4,7 @@
 
 #include "grace/list.h"
 #include "os/machine.h"
-#include "os/options.h"
+#include "os/options/options.h"
 #include "page/pool.h"
 #include "rcu/queue.h"
 

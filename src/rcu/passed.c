@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "os/machine.h"
-#include "os/options.h"
+#include "os/options/options.h"
 #include "os/tsan.h"
 #include "percpu/in_hand.h"
 #include "percpu/sheaf.h"

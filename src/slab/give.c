@@ -10,7 +10,7 @@
  */
 #include "os/assert.h"
 #include "os/atomic.h"
-#include "os/report.h"
+#include "os/report/report.h"
 #include "slab/defer.h"
 #include "slab/pages.h"
 #include "slab/partial.h"

@@ -16,7 +16,7 @@
 #include <string.h>
 
 #include "os/machine.h"
-#include "os/options.h"
+#include "os/options/options.h"
 #include "page/mark.h"
 #include "page/pool.h"
 #include "slab/slab.h"

@@ -9,7 +9,7 @@
 #include "os/machine.h"
 #include "os/memory.h"
 #include "os/probe.h"
-#include "os/report.h"
+#include "os/report/report.h"
 #include "os/tools.h"
 #include "os/tsan.h"
 #include "page/mark.h"

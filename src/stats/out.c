@@ -12,7 +12,7 @@
 #include "os/lock.h"
 #include "os/memory.h"
 #include "os/quote.h"
-#include "os/sink.h"
+#include "os/report/sink.h"
 
 #define LONGEST 1024
 

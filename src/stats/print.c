@@ -12,8 +12,8 @@
 #include "debug/slab_debug.h"
 #include "os/descriptor.h"
 #include "os/machine.h"
-#include "os/options.h"
-#include "os/report.h"
+#include "os/options/options.h"
+#include "os/report/report.h"
 #include "stats/stats.h"
 
 #define TRIES 1000

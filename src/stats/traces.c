@@ -11,7 +11,7 @@
 
 #include "cache/list.h"
 #include "debug/traces.h"
-#include "os/stack.h"
+#include "os/unwind/stack.h"
 #include "stats/stats.h"
 
 /* Which traces are printed, and where. */

@@ -14,7 +14,7 @@
 #include <stdbool.h>
 
 #include "cache/cache.h"
-#include "os/options.h"
+#include "os/options/options.h"
 
 /* A cache that is not merged with others. */
 static inline struct kmem_cache *make(const char *name, size_t size, slab_flags_t flags)

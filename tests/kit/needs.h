@@ -5,7 +5,7 @@
 
 #include "cache/cache.h"
 #include "kit/unit.h"
-#include "os/options.h"
+#include "os/options/options.h"
 
 enum need {
 	NEED_SHEAVES,	 /* allocations and frees of single objects go through them */

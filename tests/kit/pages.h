@@ -10,7 +10,7 @@
 #include "kit/clock.h"
 #include "kit/process.h"
 #include "os/machine.h"
-#include "os/options.h"
+#include "os/options/options.h"
 #include "os/section.h"
 #include "page/decay.h"
 #include "page/page.h"

@@ -8,8 +8,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "os/misuse.h"
-#include "os/report.h"
+#include "os/report/misuse.h"
+#include "os/report/report.h"
 
 struct told {
 	int file, saved;

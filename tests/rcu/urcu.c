@@ -29,8 +29,8 @@
 #include "kit/process.h"
 #include "kit/told.h"
 #include "kit/unit.h"
-#include "os/options.h"
-#include "os/report.h"
+#include "os/options/options.h"
+#include "os/report/report.h"
 #include "page/page.h"
 
 enum {

@@ -10,7 +10,7 @@
 
 #include "cache/block.h"
 #include "os/machine.h"
-#include "os/options.h"
+#include "os/options/options.h"
 #include "page/limit.h"
 #include "page/map_kept.h"
 #include "page/page.h"

@@ -7,7 +7,7 @@
 
 #include "cache/cache.h"
 #include "os/machine.h"
-#include "os/options.h"
+#include "os/options/options.h"
 #include "percpu/barn.h"
 #include "percpu/budget.h"
 #include "percpu/drain.h"

@@ -20,7 +20,7 @@
 #include "cache/cache.h"
 #include "os/atomic.h"
 #include "os/machine.h"
-#include "os/report.h"
+#include "os/report/report.h"
 #include "sim/kit/quiet.h"
 #include "sim/sim.h"
 #include "slab/defer.h"

@@ -16,7 +16,7 @@
 #include "kit/objects.h"
 #include "kit/process.h"
 #include "kit/random.h"
-#include "os/options.h"
+#include "os/options/options.h"
 
 #define CONSTRUCTED UINT64_C(0xc0457c7ed0000)
 #define ERRNO	    4242

@@ -15,7 +15,7 @@
 #include "kit/unit.h"
 #include "os/machine.h"
 #include "os/memory.h"
-#include "os/options.h"
+#include "os/options/options.h"
 #include "percpu/flow.h"
 #include "percpu/sheaf.h"
 

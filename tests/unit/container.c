@@ -18,7 +18,7 @@
 #include "kit/unit.h"
 #include "os/linux/file.h"
 #include "os/memory.h"
-#include "os/options.h"
+#include "os/options/options.h"
 #include "page/page.h"
 #include "percpu/budget.h"
 

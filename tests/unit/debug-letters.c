@@ -10,7 +10,7 @@
 #include "kit/process.h"
 #include "kit/told.h"
 #include "kit/unit.h"
-#include "os/options.h"
+#include "os/options/options.h"
 
 #define F SLAB_CONSISTENCY_CHECKS
 #define Z SLAB_RED_ZONE

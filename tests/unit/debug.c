@@ -22,8 +22,8 @@
 #include "kit/process.h"
 #include "kit/unit.h"
 #include "os/machine.h"
-#include "os/options.h"
-#include "os/report.h"
+#include "os/options/options.h"
+#include "os/report/report.h"
 
 #define FZPU (SLAB_CONSISTENCY_CHECKS | SLAB_RED_ZONE | SLAB_POISON | SLAB_STORE_USER)
 

@@ -9,7 +9,7 @@
 #include "kit/process.h"
 #include "kit/unit.h"
 #include "os/machine.h"
-#include "os/options.h"
+#include "os/options/options.h"
 #include "os/section.h"
 #include "percpu/flow.h"
 #include "percpu/limits.h"

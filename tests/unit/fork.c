@@ -17,7 +17,7 @@
 #include "kit/unit.h"
 #include "os/atomic.h"
 #include "os/machine.h"
-#include "os/options.h"
+#include "os/options/options.h"
 #include "slab/slab.h"
 
 enum {

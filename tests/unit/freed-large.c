@@ -17,7 +17,7 @@
 #include "kit/told.h"
 #include "kit/unit.h"
 #include "os/machine.h"
-#include "os/options.h"
+#include "os/options/options.h"
 #include "page/pool.h"
 
 #define MiB ((size_t)1 << 20)

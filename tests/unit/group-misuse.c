@@ -11,7 +11,7 @@
 #include "kit/told.h"
 #include "kit/unit.h"
 #include "kmalloc/kmalloc.h"
-#include "os/options.h"
+#include "os/options/options.h"
 
 enum {
 	SIZE = 1000,

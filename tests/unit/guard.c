@@ -26,7 +26,7 @@
 #include "kit/process.h"
 #include "kit/unit.h"
 #include "os/machine.h"
-#include "os/report.h"
+#include "os/report/report.h"
 
 #define HEAD(cache, what)                                                                          \
 	"=============================================================================\n"          \

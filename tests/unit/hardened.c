@@ -18,7 +18,7 @@
 #include "kit/unit.h"
 #include "kmalloc/mempool.h"
 #include "os/machine.h"
-#include "os/options.h"
+#include "os/options/options.h"
 #include "page/mark.h"
 #include "percpu/rows.h"
 

@@ -8,7 +8,7 @@
 #include "cache/cache.h"
 #include "kit/pages.h"
 #include "kit/unit.h"
-#include "os/options.h"
+#include "os/options/options.h"
 #include "page/page.h"
 #include "page/range.h"
 #include <sheaf/stats.h>

@@ -15,7 +15,7 @@
 #include "kit/needs.h"
 #include "kit/process.h"
 #include "kit/unit.h"
-#include "os/options.h"
+#include "os/options/options.h"
 #include "page/limit.h"
 #include "page/page.h"
 #include "percpu/barn.h"

@@ -13,7 +13,7 @@
 #include "kit/ready.h"
 #include "kit/unit.h"
 #include "os/atomic.h"
-#include "os/options.h"
+#include "os/options/options.h"
 #include "os/tools.h"
 #include "page/limit.h"
 #include "page/page.h"

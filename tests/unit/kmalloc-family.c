@@ -12,7 +12,7 @@
 #include "kit/random.h"
 #include "kit/unit.h"
 #include "kmalloc/kmalloc.h"
-#include "os/options.h"
+#include "os/options/options.h"
 #include "page/page.h"
 
 enum {

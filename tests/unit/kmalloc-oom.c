@@ -16,7 +16,7 @@
 #include "kit/process.h"
 #include "kit/told.h"
 #include "kit/unit.h"
-#include "os/options.h"
+#include "os/options/options.h"
 
 enum {
 	MAX = 1 << 21

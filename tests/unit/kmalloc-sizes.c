@@ -7,7 +7,7 @@
 #include "cache/block.h"
 #include "kit/needs.h"
 #include "kmalloc/kmalloc.h"
-#include "os/options.h"
+#include "os/options/options.h"
 
 /* The next class of at least this size. */
 static size_t class_of(size_t size)

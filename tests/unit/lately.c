@@ -10,7 +10,7 @@
 #include "kit/random.h"
 #include "kit/ready.h"
 #include "kit/unit.h"
-#include "os/options.h"
+#include "os/options/options.h"
 #include "page/limit.h"
 #include "page/map_kept.h"
 #include "page/page.h"

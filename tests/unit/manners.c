@@ -20,7 +20,7 @@
 #include "kit/process.h"
 #include "kit/unit.h"
 #include "os/machine.h"
-#include "os/report.h"
+#include "os/report/report.h"
 #include "page/page.h"
 
 static void limit(int resource, rlim_t value)

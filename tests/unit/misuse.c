@@ -12,9 +12,9 @@
 #include "kit/process.h"
 #include "kit/told.h"
 #include "kit/unit.h"
-#include "os/misuse.h"
-#include "os/options.h"
-#include "os/stack.h"
+#include "os/options/options.h"
+#include "os/report/misuse.h"
+#include "os/unwind/stack.h"
 
 /* Reports of checked caches have many lines. */
 #define UNCHECKED SLAB_NO_USER_FLAGS

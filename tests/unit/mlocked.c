@@ -14,7 +14,7 @@
 #include "kit/told.h"
 #include "kit/unit.h"
 #include "os/guard.h"
-#include "os/options.h"
+#include "os/options/options.h"
 #include "page/limit.h"
 #include "page/page.h"
 #include "page/range.h"

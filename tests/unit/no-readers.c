@@ -9,7 +9,7 @@
 #include "kit/ready.h"
 #include "kit/told.h"
 #include "kit/unit.h"
-#include "os/options.h"
+#include "os/options/options.h"
 
 enum {
 	N = 500,

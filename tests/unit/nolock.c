@@ -32,7 +32,7 @@
 #include "kit/told.h"
 #include "kit/unit.h"
 #include "os/machine.h"
-#include "os/options.h"
+#include "os/options/options.h"
 #include "page/pool.h"
 #include "percpu/drain.h"
 #include "slab/defer.h"

@@ -23,8 +23,8 @@
 #include "kit/unit.h"
 #include "kmalloc/kmalloc.h"
 #include "os/lock.h"
-#include "os/options.h"
-#include "os/report.h"
+#include "os/options/options.h"
+#include "os/report/report.h"
 #include "percpu/drain.h"
 
 enum {

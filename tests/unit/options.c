@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "os/options.h"
+#include "os/options/options.h"
 
 #include "kit/told.h"
 #include "kit/unit.h"

@@ -17,7 +17,7 @@
 #include "kit/told.h"
 #include "kit/unit.h"
 #include "os/machine.h"
-#include "os/report.h"
+#include "os/report/report.h"
 #include "page/limit.h"
 
 enum {

@@ -12,7 +12,7 @@
 #include "kit/ready.h"
 #include "kit/unit.h"
 #include "os/machine.h"
-#include "os/options.h"
+#include "os/options/options.h"
 #include "page/page.h"
 
 enum {

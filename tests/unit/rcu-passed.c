@@ -12,7 +12,7 @@
 #include "kit/needs.h"
 #include "kit/process.h"
 #include "kit/unit.h"
-#include "os/options.h"
+#include "os/options/options.h"
 #include "percpu/sheaf.h"
 #include "rcu/rcu_free.h"
 

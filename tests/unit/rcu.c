@@ -21,7 +21,7 @@
 #include "kit/told.h"
 #include "kit/unit.h"
 #include "os/machine.h"
-#include "os/options.h"
+#include "os/options/options.h"
 #include "page/map.h"
 #include "page/pool.h"
 #include "percpu/sheaf.h"

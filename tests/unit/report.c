@@ -11,8 +11,8 @@
 #include "kit/clock.h"
 #include "kit/told.h"
 #include "kit/unit.h"
-#include "os/record.h"
-#include "os/report.h"
+#include "os/report/record.h"
+#include "os/report/report.h"
 
 enum {
 	HANDLERS = 3000

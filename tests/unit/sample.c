@@ -19,7 +19,7 @@
 #include "kit/process.h"
 #include "kit/told.h"
 #include "kit/unit.h"
-#include "os/options.h"
+#include "os/options/options.h"
 #include "os/section.h"
 
 #define BYTES	 16384 /* slab_sample, in tests/meson.build */

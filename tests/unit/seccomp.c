@@ -34,8 +34,8 @@
 #include "kit/unit.h"
 #include "os/counters.h"
 #include "os/machine.h"
-#include "os/options.h"
-#include "os/report.h"
+#include "os/options/options.h"
+#include "os/report/report.h"
 
 enum {
 	THREADS = 2,

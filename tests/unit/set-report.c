@@ -16,8 +16,8 @@
 #include "kit/ready.h"
 #include "kit/told.h"
 #include "kit/unit.h"
-#include "os/record.h"
-#include "os/report.h"
+#include "os/report/record.h"
+#include "os/report/report.h"
 #include "os/wait.h"
 
 static struct told told;

@@ -21,10 +21,10 @@
 #include "kit/ready.h"
 #include "kit/told.h"
 #include "kit/unit.h"
-#include "os/options.h"
-#include "os/record.h"
-#include "os/report.h"
-#include "os/sink.h"
+#include "os/options/options.h"
+#include "os/report/record.h"
+#include "os/report/report.h"
+#include "os/report/sink.h"
 
 static char path[128], text[1 << 16];
 static struct told told;

@@ -20,7 +20,7 @@
 #include "kit/told.h"
 #include "kit/unit.h"
 #include "os/machine.h"
-#include "os/options.h"
+#include "os/options/options.h"
 #include "os/tools.h"
 #include "page/mark.h"
 #include "page/page.h"

@@ -12,7 +12,7 @@
 #include "kit/ready.h"
 #include "kit/slabs.h"
 #include "kit/unit.h"
-#include "os/options.h"
+#include "os/options/options.h"
 #include "page/page.h"
 
 static void check_single_page(struct slab_cache *cache, const void *object)

@@ -13,7 +13,7 @@
 #include "kit/cache.h"
 #include "kit/process.h"
 #include "kit/unit.h"
-#include "os/options.h"
+#include "os/options/options.h"
 
 enum {
 	CAPACITY = 32,

@@ -17,7 +17,7 @@
 #include "kit/told.h"
 #include "kit/unit.h"
 #include "os/machine.h"
-#include "os/options.h"
+#include "os/options/options.h"
 
 enum {
 	SHEAF = 60, /* capacity for 64 bytes */

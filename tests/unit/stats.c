@@ -22,7 +22,7 @@
 #include "kit/shown.h"
 #include "kit/unit.h"
 #include "os/machine.h"
-#include "os/options.h"
+#include "os/options/options.h"
 #include "os/section.h"
 #include "page/page.h"
 #include "percpu/harvest.h"

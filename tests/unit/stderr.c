@@ -13,10 +13,10 @@
 #include "kit/process.h"
 #include "kit/ready.h"
 #include "kit/unit.h"
-#include "os/options.h"
-#include "os/record.h"
-#include "os/report.h"
-#include "os/sink.h"
+#include "os/options/options.h"
+#include "os/report/record.h"
+#include "os/report/report.h"
+#include "os/report/sink.h"
 
 static char text[1 << 16];
 

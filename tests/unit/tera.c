@@ -14,7 +14,7 @@
 #include "kit/ready.h"
 #include "kit/unit.h"
 #include "os/machine.h"
-#include "os/options.h"
+#include "os/options/options.h"
 #include "page/map.h"
 #include "page/mark.h"
 #include "page/range.h"

@@ -10,7 +10,7 @@
 #include "kit/told.h"
 #include "kit/unit.h"
 #include "os/machine.h"
-#include "os/options.h"
+#include "os/options/options.h"
 #include "page/page.h"
 #include "percpu/sheaf.h"
 

@@ -20,7 +20,7 @@
 #include "kit/told.h"
 #include "kit/unit.h"
 #include "os/machine.h"
-#include "os/options.h"
+#include "os/options/options.h"
 
 /* These letters, whatever slab_debug gives to others. */
 #define FZPU                                                                                       \

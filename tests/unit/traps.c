@@ -23,7 +23,7 @@
 #include "kit/unit.h"
 #include "os/lock.h"
 #include "os/machine.h"
-#include "os/report.h"
+#include "os/report/report.h"
 #include "os/section.h"
 #include "page/page.h"
 #include "page/pool.h"

@@ -27,7 +27,7 @@
 #include "kit/unit.h"
 #include "os/atomic.h"
 #include "os/machine.h"
-#include "os/stack.h"
+#include "os/unwind/stack.h"
 
 enum {
 	MOST = 64,

@@ -16,7 +16,7 @@
 #include "os/atomic.h"
 #include "os/linux/file.h"
 #include "os/machine.h"
-#include "os/report.h"
+#include "os/report/report.h"
 #include "os/thread.h"
 
 #define NAME	"libsheaf-control-%d"

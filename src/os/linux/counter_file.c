@@ -14,7 +14,7 @@
 
 #include "os/counters.h"
 #include "os/descriptor.h"
-#include "os/report.h"
+#include "os/report/report.h"
 
 #define PATH	 "/dev/shm/libsheaf-%d"
 #define ATTEMPTS 3 /* others may remove a file that is not locked yet */

@@ -13,7 +13,7 @@
 #include <link.h>
 
 #include "os/machine.h"
-#include "os/report.h"
+#include "os/report/report.h"
 
 #pragma weak dladdr1
 #pragma weak dlsym

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "os/atomic.h"
-#include "os/report.h"
+#include "os/report/report.h"
 #include "os/tsan.h"
 #include "os/wait.h"
 

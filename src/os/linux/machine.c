@@ -28,11 +28,11 @@
 #include "os/linux/shared.h"
 #include "os/linux/topology.h"
 #include "os/memory.h"
-#include "os/options.h"
-#include "os/report.h"
-#include "os/stack.h"
+#include "os/options/options.h"
+#include "os/report/report.h"
 #include "os/tools.h"
 #include "os/tsan.h"
+#include "os/unwind/stack.h"
 
 #define AT_RSEQ_FEATURE_SIZE	 27
 #define MPOL_PREFERRED		 1

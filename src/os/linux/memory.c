@@ -16,7 +16,7 @@
 #include "os/linux/cgroup.h"
 #include "os/linux/map.h"
 #include "os/machine.h"
-#include "os/report.h"
+#include "os/report/report.h"
 
 #define MPOL_PREFERRED 1
 #ifndef MADV_DONTNEED_LOCKED

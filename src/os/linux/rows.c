@@ -14,8 +14,8 @@
 #include "os/linux/template.h"
 #include "os/machine.h"
 #include "os/memory.h"
-#include "os/options.h"
-#include "os/report.h"
+#include "os/options/options.h"
+#include "os/report/report.h"
 #include "os/section.h"
 
 static size_t with_planes(size_t size)

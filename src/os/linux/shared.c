@@ -31,7 +31,7 @@
 #include "os/atomic.h"
 #include "os/linux/counter_file.h"
 #include "os/machine.h"
-#include "os/report.h"
+#include "os/report/report.h"
 #include "os/section.h"
 
 #define ROW_SIZE   ((size_t)1 << ROW_SHIFT)

@@ -4,8 +4,8 @@
 #include "os/start.h"
 
 #include "os/machine.h"
-#include "os/options.h"
-#include "os/report.h"
+#include "os/options/options.h"
+#include "os/report/report.h"
 
 static void report_unavailable(void)
 {

@@ -12,7 +12,7 @@
 #include "os/linux/cgroup.h"
 #include "os/linux/file.h"
 #include "os/machine.h"
-#include "os/options.h"
+#include "os/options/options.h"
 
 #define MAPPINGS_LIMIT 65530 /* if the kernel does not report it */
 #define MASK_BITS      (8 * sizeof(long))

@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "os/option.h"
-#include "os/report.h"
+#include "os/options/option.h"
+#include "os/report/report.h"
 
 #define DEBUG	    "slab_debug"
 #define IS_DEBUG(c) (strchr(OS_LETTERS "-", toupper((unsigned char)(c))) != NULL)

@@ -15,7 +15,7 @@
  *  RECORD-Q1. A place is free, claimed, or ready. Only one thread claims a ready one.
  *  RECORD-Q2. Each part of a report is written once, even if another thread continues.
  *
- * Locks: none. Callers: os/report.c, os/misuse.c; src/debug/ for reports of many lines.
+ * Locks: none. Callers: src/os/report/; src/debug/ for reports of many lines.
  */
 #ifndef SHEAF_OS_RECORD_H
 #define SHEAF_OS_RECORD_H
@@ -38,7 +38,7 @@ struct os_record {
 /* A place for a report of this thread; NULL: all are taken, the report is counted as lost, and the
  * calls below do nothing. */
 struct os_record *os_record_claim(void) __attribute__((cold));
-/* The same for misuse of this kind (os/misuse.h) about a cache. NULL also if it is left out. */
+/* The same for misuse of this kind (misuse.h) about a cache. NULL also if it is left out. */
 struct os_record *os_record_begin(const char *about, const char *kind) __attribute__((cold));
 
 /* Add the text of a line, with the library's name in front, and without control characters. */

@@ -6,7 +6,7 @@
  * which ones are written; the others are only counted. There are places for some 4000 pairs of the
  * two.
  *
- * Locks: none. Callers: os/record.c; src/cache/ at exit.
+ * Locks: none. Callers: os/report/record.c; src/cache/ at exit.
  */
 #ifndef SHEAF_OS_MISUSE_H
 #define SHEAF_OS_MISUSE_H

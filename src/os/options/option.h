@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "os/options.h"
+#include "os/options/options.h"
 
 struct os_option {
 	const char *name; /* ends in '=' if a value follows */

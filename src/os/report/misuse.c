@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /* Reports of misuse; see misuse.h. */
-#include "os/misuse.h"
+#include "os/report/misuse.h"
 
 #include <errno.h>
 #include <stdarg.h>
 
 #include "os/atomic.h"
-#include "os/options.h"
-#include "os/record.h"
-#include "os/report.h"
-#include "os/sink.h"
-#include "os/stack.h"
+#include "os/options/options.h"
+#include "os/report/record.h"
+#include "os/report/report.h"
+#include "os/report/sink.h"
+#include "os/unwind/stack.h"
 
 #define IN_FULL 5 /* reports of a kind that are all written */
 

@@ -15,7 +15,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "os/linux/unwind.h"
+#include "os/unwind/unwind.h"
 
 /* Without both, there are no stacks. */
 #if defined(DLFO_STRUCT_HAS_EH_DBASE) && defined(UNWIND_HERE)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Reports of one line; see report.h. */
-#include "os/report.h"
+#include "os/report/report.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -9,12 +9,12 @@
 #include <unistd.h>
 
 #include "os/assert.h"
-#include "os/callback.h"
 #include "os/lock.h"
-#include "os/misuse.h"
-#include "os/options.h"
-#include "os/record.h"
-#include "os/sink.h"
+#include "os/options/options.h"
+#include "os/report/callback.h"
+#include "os/report/misuse.h"
+#include "os/report/record.h"
+#include "os/report/sink.h"
 
 #ifdef __SANITIZE_THREAD__
 unsigned int os_fence_word;

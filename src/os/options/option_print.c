@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "os/option.h"
-#include "os/report.h"
+#include "os/options/option.h"
+#include "os/report/report.h"
 
 void os_options_text(char *text, size_t size)
 {

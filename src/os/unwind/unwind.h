@@ -16,7 +16,7 @@
  *  UNWIND-U4. Nothing is guessed: a walk ends at the first frame that tables do not describe.
  *
  * Takes no lock, allocates nothing, and needs less than a kilobyte of stack. Locks: none.
- * Callers: src/os/linux/stack.c.
+ * Callers: src/os/unwind/stack.c.
  */
 #ifndef SHEAF_OS_LINUX_UNWIND_H
 #define SHEAF_OS_LINUX_UNWIND_H

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Reports of one line, for misuse and for what the machine refuses. They go to standard error,
- * unless the program chose a file (os/sink.h) or a callback (os/callback.h).
+ * unless the program chose a file (sink.h) or a callback (callback.h).
  *
- * A report is made in a place of a queue (os/record.h), and written at once: no allocation, no
+ * A report is made in a place of a queue (record.h), and written at once: no allocation, no
  * lock, from any context. errno is preserved.
  *
  * That system call may block for ever: standard error may be a pipe that no process reads. So a
@@ -24,7 +24,7 @@
  *      them. Of further ones, only the number is reported.
  *
  * Misuse is what the program did wrong. A report of misuse contains the stack at that moment
- * (os/stack.h). Such reports are limited by number, not by time: of each kind (the format) and
+ * (unwind/stack.h). Such reports are limited by number, not by time: of each kind (the format) and
  * subject (a cache's name, or NULL) the first five are written, then the 10th, the 100th and so on.
  * At exit, a line gives the number of those left out. With panic_on_warn the program is aborted as
  * soon as a report of misuse is written.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The descriptor that reports are written to; see sink.h. */
-#include "os/sink.h"
+#include "os/report/sink.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,8 +18,8 @@
 #include "os/atomic.h"
 #include "os/descriptor.h"
 #include "os/machine.h"
-#include "os/options.h"
-#include "os/report.h"
+#include "os/options/options.h"
+#include "os/report/report.h"
 
 #define ASK_AGAIN_MS 10
 

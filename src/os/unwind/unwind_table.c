@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Finds programs in unwind tables, as the Linux Standard Base defines them; see
  * unwind_program.h. */
-#include "os/linux/unwind_program.h"
+#include "os/unwind/unwind_program.h"
 
 #include <elf.h>
 #include <link.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /* Reads the word of one option: a switch, a number, a text, or a name that does not exist. */
-#include "os/option.h"
+#include "os/options/option.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "os/report.h"
+#include "os/report/report.h"
 
 #define LONGEST 64 /* letters of a word in a report */
 

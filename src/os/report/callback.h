@@ -18,7 +18,7 @@
  *      left it without a return (longjmp, an exception), which it must not, seems to be in it until
  *      it calls it again.
  *
- * Locks: none. Callers: os/record.c, os/report.c; src/cache/ for fork, exit and the
+ * Locks: none. Callers: os/report/record.c, os/report/report.c; src/cache/ for fork, exit and the
  * public call.
  */
 #ifndef SHEAF_OS_CALLBACK_H

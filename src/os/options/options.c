@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* Parses SHEAF_OPTIONS; see options.h. */
-#include "os/options.h"
+#include "os/options/options.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "os/atomic.h"
 #include "os/machine.h"
-#include "os/option.h"
-#include "os/report.h"
+#include "os/options/option.h"
+#include "os/report/report.h"
 
 #define NOTHING(field, name, meaning)
 #define DEFAULT(field, name, least, most, value, meaning) .field = value,

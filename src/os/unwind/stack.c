@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The stack as text; see stack.h. */
-#include "os/stack.h"
+#include "os/unwind/stack.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -10,8 +10,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "os/linux/unwind.h"
-#include "os/report.h"
+#include "os/report/report.h"
+#include "os/unwind/unwind.h"
 
 #if defined(DLFO_STRUCT_HAS_EH_DBASE)
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Runs programs of unwind tables, as the DWARF standard defines them; see unwind_program.h. */
-#include "os/linux/unwind_program.h"
+#include "os/unwind/unwind_program.h"
 
 #ifdef UNWIND_TABLES
 

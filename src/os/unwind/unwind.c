@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Rows of unwind tables that were read before; see unwind.h. */
-#include "os/linux/unwind.h"
+#include "os/unwind/unwind.h"
 
 #include <errno.h>
 #include <linux/futex.h>
@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "os/atomic.h"
-#include "os/linux/unwind_program.h"
+#include "os/unwind/unwind_program.h"
 
 #ifdef UNWIND_TABLES
 

@@ -3,7 +3,7 @@
  * The callers: the program's functions on this thread's stack, for reports of misuse.
  *
  * A walk follows unwind tables, which every usual build has. Rows that were read once are kept
- * (os/linux/unwind.h).
+ * (os/unwind/unwind.h).
  *
  * Invariants
  *  STACK-B1. A walk takes no lock, allocates nothing, waits for nothing, and reads nothing that may
@@ -14,7 +14,7 @@
  *      in the installed static library (packaging/make-static), and in the single file
  *      (packaging/make-single-file). Inline functions of the headers have no frame in any build.
  *
- * Locks: none. Callers: os/misuse.c, src/debug/; os_init() for os_stack_prepare().
+ * Locks: none. Callers: os/report/misuse.c, src/debug/; os_init() for os_stack_prepare().
  */
 #ifndef SHEAF_OS_STACK_H
 #define SHEAF_OS_STACK_H

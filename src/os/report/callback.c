@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The program's callback for reports; see callback.h. */
-#include "os/callback.h"
+#include "os/report/callback.h"
 
 #include <stdint.h>
 
@@ -9,7 +9,7 @@
 #include "os/lock.h"
 #include "os/machine.h"
 #include "os/program.h"
-#include "os/report.h"
+#include "os/report/report.h"
 
 #define CALLS 16 /* threads that may be in the callback at a time */
 

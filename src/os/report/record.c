@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The queue of reports; see record.h. */
-#include "os/record.h"
+#include "os/report/record.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -9,15 +9,15 @@
 
 #include "os/assert.h"
 #include "os/atomic.h"
-#include "os/callback.h"
 #include "os/lock.h"
 #include "os/machine.h"
-#include "os/misuse.h"
-#include "os/options.h"
-#include "os/report.h"
-#include "os/sink.h"
-#include "os/stack.h"
+#include "os/options/options.h"
+#include "os/report/callback.h"
+#include "os/report/misuse.h"
+#include "os/report/report.h"
+#include "os/report/sink.h"
 #include "os/tools.h"
+#include "os/unwind/stack.h"
 
 #define PREFIX	  "libsheaf: "
 #define LINE_TEXT 510  /* of a line, without the stack */
