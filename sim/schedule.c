@@ -188,11 +188,15 @@ void sim_pass(void)
 	unsigned int n = find_candidates();
 	struct fibre *chosen = n ? sim.candidates[sim_below(n)] : first_sleeper();
 
-	if (n && sim.config.decide)
-		chosen = &sim.fibres[sim.config.decide(SIM_NOBODY)];
-	/* Do not choose the yielding fibre again if there is another. */
-	else if (chosen == sim.current && n > 1)
+	if (n && sim.config.decide) {
+		struct fibre *decided = &sim.fibres[sim.config.decide(SIM_NOBODY)];
+
+		/* One that vanished in a fork does not go on. */
+		chosen = decided->done ? chosen : decided;
+	} else if (chosen == sim.current && n > 1) {
+		/* Do not choose the yielding fibre again if there is another. */
 		chosen = sim.candidates[sim_below(n)];
+	}
 	sim_go_on(chosen);
 }
 
