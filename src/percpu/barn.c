@@ -2,6 +2,7 @@
 /* Shards and blocks; see sheaf.h and barn.h. */
 #include "percpu/barn.h"
 
+#include "os/assert.h"
 #include "os/atomic.h"
 #include "os/machine.h"
 #include "page/pool.h"
@@ -123,8 +124,8 @@ static struct sheaf *search_blocks(const struct barn_search *s)
 	return sheaf;
 }
 
-/* A mark that is set during a put hides the sheaf from most searches until the next put: see
- * BARN-N2. */
+/* A mark that is set during a put hides the sheaf from most searches until the next put: BARN-N2
+ * says why that is allowed. */
 static void forget_found_none(struct barn *barn, enum barn_wanted wanted)
 {
 	if (os_load_relaxed(&barn->found_none[wanted]))
@@ -282,6 +283,8 @@ void barn_finish(struct sheaf_cache *cache, struct barn_cell *cell, struct sheaf
 	struct barn *barn;
 	uint32_t counted;
 
+	/* SHEAF-H3: the cell still shows what was taken out of it. Its sheaf is full, or empty. */
+	os_assert((os_peek(cell->at) & BARN_TRANSIT) && (!full || sheaf->size == sheaf->capacity));
 	if (cell->far && sheaf && !full && bring_near(cache, sheaf))
 		sheaf = NULL;
 	if (cell->far && full && os.node_of_row[cell->cpu] == cell->node)
@@ -299,6 +302,8 @@ void barn_finish(struct sheaf_cache *cache, struct barn_cell *cell, struct sheaf
 
 void barn_put_back(struct barn_cell *cell, struct sheaf *full)
 {
+	/* SHEAF-H3 */
+	os_assert((os_peek(cell->at) & BARN_TRANSIT) && barn_sheaf(os_peek(cell->at)) == full);
 	os_store_release(cell->at, (uintptr_t)full | BARN_FULL | BARN_COUNTED);
 }
 

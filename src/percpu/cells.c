@@ -2,6 +2,7 @@
 /* Arrays of cells; see cells.h. */
 #include "percpu/cells.h"
 
+#include "os/assert.h"
 #include "os/atomic.h"
 #include "percpu/budget.h"
 
@@ -50,6 +51,19 @@ static struct sheaf *find_cell(const struct barn_search *s, const struct cells *
 	return NULL;
 }
 
+/* SHEAF-H1: no cell holds a sheaf that a thread has in hand. Cells in transit only remember one. */
+static __attribute__((unused)) bool is_in_no_cell(const struct cells *cells,
+						  const struct sheaf *sheaf)
+{
+	for (unsigned int i = 0; i < cells->n; i++) {
+		uintptr_t cell = os_peek(&cells->at[i]);
+
+		if (!(cell & BARN_TRANSIT) && barn_sheaf(cell) == sheaf)
+			return false;
+	}
+	return true;
+}
+
 /* Put it into a free cell, or else into the cell of an empty sheaf, which is taken out. */
 static bool put_full(const struct sheaf_cache *cache, const struct cells *cells,
 		     struct sheaf *sheaf, struct sheaf **displaced)
@@ -59,6 +73,8 @@ static bool put_full(const struct sheaf_cache *cache, const struct cells *cells,
 	uint32_t capacity = sheaf->capacity;
 	unsigned int at = 0;
 
+	/* SHEAF-H1, SHEAF-H4, PREFILL-F3 */
+	os_assert(sheaf->size == capacity && is_in_no_cell(cells, sheaf));
 	for (unsigned int i = 0; i < cells->limit && i < cells->n; i++) {
 		uintptr_t cell = os_load_relaxed(&cells->at[i]);
 
@@ -97,6 +113,9 @@ void cells_mark_seen(uintptr_t *at, bool full)
 
 bool cells_put_empty(const struct cells *cells, struct sheaf *sheaf, bool below)
 {
+	/* SHEAF-H1, PREFILL-F3 */
+	os_assert(!sheaf->size && !(sheaf->capacity & SHEAF_OVERSIZE) &&
+		  is_in_no_cell(cells, sheaf));
 	for (unsigned int i = 0; i < cells->limit && i < cells->n; i++) {
 		uintptr_t *at = &cells->at[below ? i : cells->n - 1 - i], none = 0;
 

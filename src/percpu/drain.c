@@ -27,6 +27,7 @@
  * those before it drains.
  */
 #include "percpu/drain.h"
+#include "os/assert.h"
 #include "os/atomic.h"
 #include "os/lock.h"
 #include "os/machine.h"
@@ -199,6 +200,19 @@ static void flush_taken(struct drain *drain)
 	flush_list(drain->cache, drain->taken);
 }
 
+/* SECTION-S4: while stop is set, only the drain changes main and spare. */
+static __attribute__((unused)) bool taken_slots_stay_empty(const struct drain *drain)
+{
+	for (const struct sheaf *taken = drain->taken; taken; taken = taken->next) {
+		const struct slot *slot = slot_of_row(drain->cache->at.handle, taken_row(taken));
+
+		if (os_peek(&slot->main) != &sheaf_bootstrap ||
+		    os_peek(&slot->pair) != (uintptr_t)&sheaf_bootstrap)
+			return false;
+	}
+	return true;
+}
+
 /* Returns false if a slot was not reached. */
 static bool empty_slots_and_barns(struct sheaf_cache *cache)
 {
@@ -206,6 +220,8 @@ static bool empty_slots_and_barns(struct sheaf_cache *cache)
 	bool reached = take_slots(&drain, &aim_objects);
 
 	wait_in_hand(cache);
+	/* SECTION-S4, REMOTE-M3 */
+	os_assert(taken_slots_stay_empty(&drain));
 	flush_taken(&drain);
 	flush_list(cache, barn_take_all(cache));
 	os_store_release(&cache->at.stop, 0);
@@ -293,8 +309,11 @@ void sheaf_wait_for_drain(void)
 void sheaf_drain_rows(struct drain *first)
 {
 	take_slots(first, &aim_objects);
-	for (struct drain *drain = first; drain; drain = drain->next)
+	for (struct drain *drain = first; drain; drain = drain->next) {
+		/* SECTION-S4 */
+		os_assert(taken_slots_stay_empty(drain));
 		os_store_release(&drain->cache->at.stop, 0);
+	}
 	for (struct drain *drain = first; drain; drain = drain->next)
 		flush_taken(drain);
 }

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "os/assert.h"
 #include "os/atomic.h"
 #include "os/machine.h"
 #include "os/view.h"
@@ -71,6 +72,8 @@ static unsigned int empty_cell(struct sheaf_cache *cache, uintptr_t *at, uintptr
 	n = sheaf->size;
 	if (n)
 		sheaf_flush(cache, sheaf);
+	/* IDLE-I2 */
+	os_assert((os_peek(at) & BARN_TRANSIT) && barn_sheaf(os_peek(at)) == sheaf);
 	os_store_release(at, 0);
 	sheaf_release(cache, sheaf);
 	return n;

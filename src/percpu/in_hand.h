@@ -13,6 +13,7 @@
 #ifndef SHEAF_PERCPU_IN_HAND_H
 #define SHEAF_PERCPU_IN_HAND_H
 
+#include "os/assert.h"
 #include "os/atomic.h"
 #include "os/machine.h"
 #include "percpu/rows.h"
@@ -59,6 +60,8 @@ static inline uint32_t *in_hand_begin_rcu(struct sheaf_cache *cache)
 
 static inline void in_hand_end(uint32_t *in_hand)
 {
+	/* SHEAF-H3, RCU_FREE-U2: it is still counted. */
+	os_assert(os_peek(in_hand) != 0);
 	os_fetch_sub(in_hand, 1);
 }
 

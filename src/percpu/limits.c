@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "os/assert.h"
 #include "os/atomic.h"
 #include "os/machine.h"
 #include "percpu/barn.h"
@@ -91,6 +92,8 @@ static void compute_limits(struct sheaf_cache *cache, const struct limits *from)
 	shard = least(shard - shard / 4, barn_shard_cells());
 	floor = least(BARN_FLOOR, BARN_FLOOR_BYTES / sheaf_bytes + 2);
 	rest = (sheaves < floor ? floor : sheaves) - shard * cpus;
+	/* SHEAF-H5: no more than there are cells, and the blocks' part is not below 0. */
+	os_assert(shard <= barn_shard_cells() && shard * cpus <= sheaves);
 	store_changed(&cache->shard_full, shard);
 	store_changed(&cache->barn_full, least(rest, (size_t)BARN_BLOCKS * BARN_BLOCK_CELLS));
 	barn_forget_no_room(cache);

@@ -8,6 +8,7 @@
 
 #include <string.h>
 
+#include "os/assert.h"
 #include "os/atomic.h"
 #include "os/machine.h"
 #include "os/options/options.h"
@@ -53,6 +54,8 @@ static struct sheaf *refill(struct sheaf_cache *cache, enum slab_place place)
 		sheaf = sheaf_take_empty(cache, os_node(), NULL);
 	if (!sheaf)
 		return NULL;
+	/* SHEAF-H4: what is in the barn as an empty sheaf is empty. */
+	os_assert(!sheaf->size && sheaf->capacity);
 	n = slab_take(&cache->slab, os_node(), place, sheaf->objects, sheaf->capacity);
 	stat_add(&cache->slab, STAT_sheaf_refill, n);
 	probe(refill, cache->slab.name, n, os_node());
@@ -118,6 +121,8 @@ static struct sheaf *install_full(struct sheaf_cache *cache, struct sheaf *full)
 		sheaf_hand_over(cache, full);
 		return NULL;
 	}
+	/* SHEAF-H1 */
+	os_assert(old != full);
 	section_swap_empty(&cache->at);
 	if (OS_BENCH_OPTION(no_spare_rule)) {
 		sheaf_hand_over(cache, old);
@@ -251,8 +256,11 @@ static struct sheaf *install_empty(struct sheaf_cache *cache, struct sheaf *empt
 
 	sheaf_arm(cache, empty);
 	slab_mark(&cache->slab, MARK_SHEAVES);
-	if (section_replace_spare(&cache->at, empty, &old))
+	if (section_replace_spare(&cache->at, empty, &old)) {
+		/* SHEAF-H1 */
+		os_assert(old != empty);
 		section_swap_full(&cache->at);
+	}
 	if (!old || old == &sheaf_bootstrap)
 		return NULL;
 	sheaf_harvest(cache, old);

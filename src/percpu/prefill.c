@@ -2,6 +2,7 @@
 /* Lends sheaves to users and takes them back; see prefill.h. */
 #include "percpu/prefill.h"
 
+#include "os/assert.h"
 #include "os/atomic.h"
 #include "os/machine.h"
 #include "os/probe.h"
@@ -28,6 +29,8 @@ static struct sheaf *lend(struct sheaf_cache *cache, struct sheaf *sheaf)
 /* The user returned it: its objects are free, and the caller parks or flushes them. */
 static void take_back(struct sheaf_cache *cache, struct sheaf *sheaf)
 {
+	/* PREFILL-F1 */
+	os_assert(prefill_is_lent(cache, sheaf));
 	sheaf->lent_by = NULL;
 	stat_add(&cache->slab, STAT_free_fastpath, sheaf->size);
 }
@@ -163,6 +166,8 @@ static bool replace_bootstrap_spare(struct sheaf_cache *cache, struct sheaf *she
 	struct sheaf *old = NULL;
 	bool done = section_replace_spare(&cache->at, sheaf, &old);
 
+	/* PREFILL-F1: no slot had the lent sheaf. */
+	os_assert(!done || old != sheaf);
 	if (done)
 		sheaf_hand_over(cache, old);
 	in_hand_end(in_hand);

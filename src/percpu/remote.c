@@ -2,6 +2,7 @@
 /* Objects of other nodes on their way home; see remote.h. */
 #include "percpu/remote.h"
 
+#include "os/assert.h"
 #include "os/atomic.h"
 #include "os/machine.h"
 #include "percpu/barn.h"
@@ -65,6 +66,8 @@ static void give_back_freed(struct sheaf_cache *cache, struct sheaf *sheaf)
 
 bool sheaf_give_remote(struct sheaf_cache *cache, struct sheaf *sheaf)
 {
+	/* REMOTE-M1 */
+	os_assert(!sheaf || remote_is_right(sheaf, (sheaf->filled_by - 1) & 1));
 	if (sheaf && remote_is_retired(sheaf))
 		return cache->rcu->ops->queue(cache->rcu, sheaf, os_row());
 	if (sheaf) {
@@ -84,6 +87,8 @@ static struct sheaf *sheaf_for_node(struct sheaf_cache *cache, struct sheaf *she
 
 	if (!sheaf)
 		return sheaf_new(cache);
+	/* REMOTE-M1 */
+	os_assert(remote_is_right(sheaf, false));
 	of = remote_node(sheaf);
 	sheaf_remote_taken(sheaf);
 	if (sheaf->size == sheaf->capacity)
@@ -111,6 +116,8 @@ static void install_remote(struct sheaf_cache *cache, struct sheaf *sheaf, unsig
 	sheaf->objects[sheaf->size] = object;
 	sheaf_set_size(sheaf, sheaf->size + 1);
 	sheaf->filled_by = kind + 1;
+	/* REMOTE-M1 */
+	os_assert(sheaf->size <= sheaf->capacity && remote_is_right(sheaf, false));
 	slab_mark(&cache->slab, MARK_SHEAVES);
 	section_replace_remote(&cache->at, kind, sheaf, &old);
 	/* Another thread was here meanwhile, or a drain has begun. */

@@ -18,7 +18,7 @@
  * Invariants
  *  REMOTE-M1. A sheaf in such a cell has objects, all of the kind that its filled_by says.
  *  REMOTE-M2. Its word counts no events: each free counts itself. sheaf_remote_taken() says so to
- *      whoever harvests it.
+ *      whoever harvests it. Argued: section_push_remote() adds 1 to its size, and nothing pops.
  *  REMOTE-M3. These cells change only while neither stop word is set, or by a drain of the sheaf's
  *      sort.
  *
@@ -27,6 +27,7 @@
 #ifndef SHEAF_PERCPU_REMOTE_H
 #define SHEAF_PERCPU_REMOTE_H
 
+#include "os/assert.h"
 #include "os/atomic.h"
 #include "os/machine.h"
 #include "percpu/sheaf.h"
@@ -46,6 +47,15 @@ static inline unsigned int remote_node(const struct sheaf *sheaf)
 static inline bool remote_is_retired(const struct sheaf *sheaf)
 {
 	return (os_load_relaxed(&sheaf->filled_by) - 1) & 1;
+}
+
+/* REMOTE-M1, for a sheaf of this sort that only its owner takes out of its cell. */
+static inline bool remote_is_right(const struct sheaf *sheaf, bool retired)
+{
+	uint32_t filled_by = os_peek(&sheaf->filled_by);
+
+	return ((uint32_t)os_peek(&sheaf->word) & SHEAF_SIZE) != 0 &&
+	       filled_by - 1 == remote_kind(page_node(sheaf->objects[0]), retired);
 }
 
 /* Free or retire an object of another node by a section alone. Returns false if there is no sheaf

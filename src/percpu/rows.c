@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "os/assert.h"
 #include "os/counters.h"
 #include "os/machine.h"
 #include "os/memory.h"
@@ -220,12 +221,37 @@ void *rows_take_many(unsigned int n)
 	return first;
 }
 
+/* ROWS-W2, SECTION-S1: each slot in use holds the bootstrap sheaf, no counts and no lock; BARN-N1:
+ * no shard that the barn did not know has a sheaf. */
+static __attribute__((unused)) bool slots_are_bare(char *handle)
+{
+	for (unsigned int row = 0; row < os.nr_rows; row++) {
+		unsigned int at = row >> rows_shift();
+		const struct slot *slot = slot_of_row(handle, row);
+
+		if (!(os_peek(&rows_bits(handle)[at / 64]) >> at % 64 & 1))
+			continue;
+		if (os_peek(&slot->main) != &sheaf_bootstrap ||
+		    os_peek(&slot->pair) != (uintptr_t)&sheaf_bootstrap ||
+		    os_peek(&slot->rcu_free) != &sheaf_bootstrap || os_peek(&slot->lock) ||
+		    os_peek(&slot->in_hand[0]) || os_peek(&slot->in_hand[1]) ||
+		    os_peek(&slot->rcu_in_hand[0]) || os_peek(&slot->rcu_in_hand[1]))
+			return false;
+		for (unsigned int i = 0; i < SLOT_CELLS; i++)
+			if (os_peek(&slot->cells[i]))
+				return false;
+	}
+	return true;
+}
+
 /* All except `pair` stays unchanged: a destroyed cache is recognised as long as its handle has no
  * owner. */
 void rows_give(void *given)
 {
 	struct slot *handle = given;
 
+	/* ROWS-W2, SECTION-S1, BARN-N1 */
+	os_assert(slots_are_bare(given));
 	handle->pair = (uintptr_t)handles.given;
 	handles.given = handle;
 }

@@ -2,6 +2,7 @@
 /* Whole sheaves in hand: allocation, hand-over, flush, free. See sheaf.h. */
 #include "percpu/sheaf.h"
 
+#include "os/assert.h"
 #include "os/atomic.h"
 #include "os/machine.h"
 #include "os/probe.h"
@@ -23,6 +24,8 @@
 
 void sheaf_release(struct sheaf_cache *cache, struct sheaf *sheaf)
 {
+	/* SHEAF-H1: a slot without a sheaf holds the bootstrap sheaf, which belongs to nobody. */
+	os_assert(!sheaf->size && sheaf != &sheaf_bootstrap);
 	stat_add(&cache->slab, STAT_sheaf_free, 1);
 	if (sheaf->capacity & SHEAF_OVERSIZE) {
 		/* It was never in a slot. */

@@ -43,6 +43,7 @@
 #include <stdint.h>
 
 #include "debug/sample.h"
+#include "os/assert.h"
 #include "os/atomic.h"
 #include "os/section.h"
 #include "slab/slab.h"
@@ -149,6 +150,8 @@ static inline void sheaf_arm(const struct sheaf_cache *cache, struct sheaf *shea
 {
 	uint64_t left;
 
+	/* PREFILL-F3 */
+	os_assert(sheaf->capacity && !(sheaf->capacity & SHEAF_OVERSIZE));
 	if (__builtin_expect(!os_load_relaxed(&cache->sampled), 1))
 		return;
 	left = SHEAF_DUE + 1 - sample_pops(cache->slab.object_size);

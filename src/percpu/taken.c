@@ -9,6 +9,7 @@
  *     on the trylock backend, with the slot locked; or a child of fork(), which has one thread.
  */
 #include "percpu/taken.h"
+#include "os/assert.h"
 #include "os/atomic.h"
 #include "percpu/remote.h"
 
@@ -31,6 +32,8 @@ static void exchange(struct slot *slot, struct sheaf *m, struct sheaf *spare)
 {
 	uintptr_t was = (uintptr_t)os_load_relaxed(&slot->main);
 
+	/* SECTION-S1, and SHEAF-H1 */
+	os_assert(was && m && m != spare);
 	os_store_release(&slot->pair, was ^ (uintptr_t)m);
 	os_store_release(&slot->main, m);
 	os_store_release(&slot->pair, (uintptr_t)m ^ (uintptr_t)spare);
@@ -43,6 +46,8 @@ static void take_remote(struct slot *slot, unsigned int row, struct sheaf **list
 
 		if (!sheaf)
 			continue;
+		/* REMOTE-M1, REMOTE-M3: one that drains and sections agree about. */
+		os_assert(remote_is_right(sheaf, retired));
 		os_store_release(&slot->cells[slot_remote_cell(i)], 0);
 		push_taken(list, sheaf, row, TAKEN_REMOTE + i);
 	}
@@ -92,6 +97,8 @@ static void take_rcu_free(struct slot *slot, unsigned int row, struct sheaf **li
 {
 	struct sheaf *sheaf = os_load_relaxed(&slot->rcu_free);
 
+	/* SECTION-S1 */
+	os_assert(sheaf != NULL);
 	take_remote(slot, row, list, true);
 	if (sheaf == &sheaf_bootstrap)
 		return;

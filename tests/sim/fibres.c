@@ -378,6 +378,7 @@ static void change_settings(unsigned int which)
 		set_barn(s, sim_below(now->few_sheaves ? 64 : 4096), sim_below(1 << 16));
 }
 
+/* SHEAF-H1, SHEAF-H2 */
 static void verify_all(const char *when)
 {
 	for (unsigned int i = 0; i < NR_CACHES; i++)

@@ -115,6 +115,7 @@ static void sheaves_count_while_they_are_in_a_barn(void **state)
 	size_t before = bytes();
 
 	(void)state;
+	/* BUDGET-J1 */
 	take_batch();
 	free_batch();
 	assert_in_range(bytes() - before, (SHEAVES - 2) * SHEAF, (SHEAVES + 2) * SHEAF);
@@ -220,6 +221,7 @@ static void full_sheaves_are_flushed(void **state)
 	uint64_t made = 0;
 
 	(void)state;
+	/* BUDGET-J2 */
 	allow_no_more();
 	for (int round = 0; round < 3; round++) {
 		take_batch();
@@ -433,6 +435,7 @@ static void fork_in_the_middle(void **state)
 	pid_t child;
 
 	(void)state;
+	/* BUDGET-J3 */
 	sheaf_budget.used = used - (intptr_t)usual / 2;
 	child = fork();
 	if (!child)

@@ -287,6 +287,7 @@ static void other_calls_for_ms(unsigned int ms)
 static void nothing_is_waited_for(void **state)
 {
 	(void)state;
+	/* IDLE-I1 */
 	use(idle[1], MANY);
 	sheaf_lock_drains();
 	other_calls_for_ms(3 * DECAY);

@@ -100,6 +100,7 @@ static void spare_and_back(void **state)
 	struct slab_sheaf *sheaf;
 
 	(void)state;
+	/* PREFILL-F2, PREFILL-F4 */
 	/* The first frees find the bootstrap sheaf, and leave it as the spare. */
 	for (int round = 0; round < 2; round++) {
 		sheaf = prefilled(8);

@@ -351,6 +351,7 @@ static void closed_slot_takes_no_sheaf(void **state)
 	struct sheaf *old = (struct sheaf *)&at;
 
 	(void)state;
+	/* SECTION-S5 */
 	reset();
 	begin_with(sheaves[0], HOME);
 	begin_with(sheaves[2], HOME + 16);
@@ -390,6 +391,7 @@ static void each_try_may_commit(void **state)
 	uintptr_t *cell = &slot->cells[slot_remote_cell(kind)];
 
 	(void)state;
+	/* SECTION-S2 */
 	catch_faults();
 	for (unsigned int n = 1; n <= MOST_FAULTS; n++) {
 		struct sheaf *old = NULL;
@@ -456,6 +458,7 @@ static void *open_slot(void *unused)
 static void opened_beside_pushes(void **state)
 {
 	(void)state;
+	/* ROWS-W1 */
 	for (unsigned int n = 0; n < 2; n++) {
 		void *object = fresh();
 		pthread_t thread;
