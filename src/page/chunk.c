@@ -4,6 +4,8 @@
 
 #include <string.h>
 
+#include "os/assert.h"
+
 /* Bits at which an aligned run of 2^order free pages begins, order <= 6, within one word. */
 static uint64_t runs_in_word(uint64_t word, unsigned int order)
 {
@@ -103,17 +105,32 @@ static unsigned int count_pages(const uint64_t *words, unsigned int page, unsign
 	return n;
 }
 
+/* PAGE-P1: the counts are those of the bits. Of used pages, the bits of dirty ones say nothing. */
+static __attribute__((unused)) bool counts_are_right(const struct chunk *chunk)
+{
+	unsigned int dirty = 0;
+
+	for (unsigned int i = 0; i < CHUNK_WORDS; i++)
+		dirty += (unsigned int)__builtin_popcountll(chunk->free[i] & chunk->dirty[i]);
+	return chunk->nr_free == count_pages(chunk->free, 0, CHUNK_PAGES) &&
+	       chunk->nr_dirty == dirty;
+}
+
 /* The run at this page is not free any more. Returns the page, which may be -1. */
 static int take_at(struct chunk *chunk, int page, unsigned int order)
 {
 	if (page < 0)
 		return -1;
+	/* PAGE-P1, PAGE-P2 */
+	os_assert(!((unsigned int)page & ((1u << order) - 1)) &&
+		  count_pages(chunk->free, (unsigned int)page, 1u << order) == 1u << order);
 	clear(chunk->free, (unsigned int)page, 1u << order);
 	chunk->nr_free -= 1u << order;
 	if (!chunk->nr_free)
 		chunk->nr_dirty = 0;
 	else if (chunk->nr_dirty)
 		chunk->nr_dirty -= count_pages(chunk->dirty, (unsigned int)page, 1u << order);
+	os_assert(counts_are_right(chunk)); /* PAGE-P1 */
 	return page;
 }
 
@@ -141,17 +158,22 @@ int chunk_take_used(struct chunk *chunk, unsigned int order)
 
 void chunk_give(struct chunk *chunk, unsigned int page, unsigned int order)
 {
+	/* PAGE-P1: a run that is freed twice is part of none the second time. */
+	os_assert(!count_pages(chunk->free, page, 1u << order));
 	set(chunk->free, page, 1u << order);
 	set(chunk->dirty, page, 1u << order);
 	chunk->nr_free += 1u << order;
 	chunk->nr_dirty += 1u << order;
 	chunk->locked = false;
+	os_assert(counts_are_right(chunk)); /* PAGE-P1 */
 }
 
 unsigned int chunk_give_untouched(struct chunk *chunk, unsigned int page, unsigned int order)
 {
 	unsigned int dirty = count_pages(chunk->dirty, page, 1u << order);
 
+	/* PAGE-P1 */
+	os_assert(!count_pages(chunk->free, page, 1u << order));
 	set(chunk->free, page, 1u << order);
 	chunk->nr_free += 1u << order;
 	chunk->nr_dirty += dirty;
@@ -196,6 +218,8 @@ unsigned int chunk_take_dirty(struct chunk *chunk, unsigned int order, unsigned 
 
 void chunk_give_taken(struct chunk *chunk, unsigned int page, unsigned int length, bool gone)
 {
+	/* PAGE-P1: no thread found these pages while they were taken out. */
+	os_assert(!count_pages(chunk->free, page, length));
 	set(chunk->free, page, length);
 	chunk->nr_free += length;
 	chunk->locked = !gone;

@@ -2,6 +2,8 @@
 /* The curve; see decay.h. */
 #include "page/decay.h"
 
+#include "os/assert.h"
+
 /* After so many curves, even the largest peak is forgotten. */
 #define FORGET_CURVES 8
 
@@ -39,6 +41,7 @@ size_t decay_kept(struct decay *decay, size_t used, uint32_t now, uint32_t ms)
 	decay->since += (uint32_t)((steps * ms + DECAY_STEPS - 1) / DECAY_STEPS);
 	for (; steps && decay->slow > used; steps--)
 		one_step(decay, used);
+	os_assert(used <= decay->fast && decay->fast <= decay->slow); /* DECAY-E1 */
 	return decay->slow - used;
 }
 
@@ -53,6 +56,7 @@ static void begin_parts(struct decay *decay, uint32_t now, uint32_t ms)
 	for (uint32_t i = DECAY_LATELY_PARTS + 1; i-- > 0;)
 		decay->peaks[i] = i >= n ? decay->peaks[i - n] : 0;
 	decay->began += n * part;
+	os_assert(now - decay->began < part); /* DECAY-E3 */
 }
 
 size_t decay_lately(struct decay *decay, size_t before, size_t used, uint32_t now, uint32_t ms)

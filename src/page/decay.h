@@ -21,10 +21,11 @@
  * freed again and again does not lift these, so it does not make older memory stay.
  *
  * Invariants
- *  DECAY-E1. used <= fast <= slow, after each of these calls.
+ *  DECAY-E1. used <= fast <= slow, after each of these calls but decay_lately(), which looks at
+ *      neither of the two.
  *  DECAY-E2. The curve depends on the time that has passed, not on the number or the times of the
  *      calls.
- *  DECAY-E3. peaks[0] began at most a part before the last call of decay_lately(), the others one
+ *  DECAY-E3. peaks[0] began less than a part before the last call of decay_lately(), the others one
  *      part earlier each.
  *
  * Locks: the caller's. Callers: src/page/.

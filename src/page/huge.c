@@ -2,6 +2,7 @@
 /* See huge.h. */
 #include "page/huge.h"
 
+#include "os/assert.h"
 #include "os/atomic.h"
 #include "os/memory.h"
 #include "page/limit.h"
@@ -67,6 +68,8 @@ void huge_whole_again(struct range *range, struct chunk *chunk)
 {
 	if (!advise(range, chunk, CHUNK_HUGE))
 		return;
+	/* LIMIT-H1: what is held, dirty and whole grows by the same pages. */
+	os_assert(chunk->nr_free == CHUNK_PAGES);
 	page_hold_anyway(CHUNK_PAGES - chunk->nr_dirty);
 	range->dirty += CHUNK_PAGES - chunk->nr_dirty;
 	range->whole += CHUNK_PAGES - chunk->nr_dirty;

@@ -12,7 +12,8 @@
  *  HUGE-D1. huge_splits.now is the number of pairs of neighbouring chunks with different advice.
  *      The system has this many mappings in addition to one for each range. In a forked child there
  *      may be twice as many, because the system does not merge inherited mappings.
- *  HUGE-D2. Only a new chunk brings huge_splits.now beyond the limit.
+ *  HUGE-D2. Only a new chunk brings huge_splits.now beyond the limit, or two nodes' ranges that
+ *      split chunks at the same moment.
  *
  * Locks: the range's, held by the caller. Callers: src/page/discard.c; range_grown() and
  * range_taken() are declared in range.h for page.c.

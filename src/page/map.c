@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "os/assert.h"
 #include "os/atomic.h"
 #include "os/machine.h"
 #include "os/memory.h"
@@ -94,7 +95,11 @@ static bool make_leaves(const char *address, size_t size)
 /* The first entry is written last: a thread that finds it may free the block. */
 static void enter_first(const char *address, size_t size, unsigned int node)
 {
-	os_store_release(entry_at(number_of(address)), size | node << NODE_SHIFT | MAP_HEAD);
+	uintptr_t *first = entry_at(number_of(address));
+
+	/* MAP-G1, MAP-G3, MAP_KEPT-J1: the addresses are the caller's: no block begins here. */
+	os_assert(!(os_peek(first) & MAP_HEAD));
+	os_store_release(first, size | node << NODE_SHIFT | MAP_HEAD);
 }
 
 static void enter_block(const char *address, size_t size, unsigned int node)
@@ -216,6 +221,7 @@ void map_free_retired(void *address)
 	size_t size = map_size_of(entry);
 	struct mapping block = {address, size};
 
+	os_assert((entry & MAP_HEAD) && (entry & MAP_WAITS)); /* MAP-G1 */
 	os_store_release(entry_at(first), 0);
 	tools_hold_no_more(address, size);
 	tools_freed(address, size);

@@ -20,7 +20,8 @@
  *      first entry decides whether there is a block, and whether it contains the address.
  *  MAP-G3. A thread writes entries only while their addresses are mapped for its block. So no other
  *      thread writes them.
- *  MAP-G4. Leaves are allocated when a block needs them, and stay.
+ *  MAP-G4. Leaves are allocated when a block needs them, and stay. Argued: nothing frees one that
+ *      is in the table.
  *
  * Locks: none. map_find() is async-signal-safe. If the process forks while another thread is about
  * to map or unmap a block, the child has a mapping that no thread owns; map_bytes() counts it.

@@ -2,6 +2,7 @@
 /* See map_kept.h. */
 #include "page/map_kept.h"
 
+#include "os/assert.h"
 #include "os/atomic.h"
 #include "os/machine.h"
 #include "os/memory.h"
@@ -141,6 +142,9 @@ bool map_keep(struct mapping block, unsigned int node)
 
 	if (!may_stay(block))
 		return false;
+	/* A cell keeps all of its address and size. */
+	os_assert(block_in(kept_cell(block, 0)).address == block.address &&
+		  block_in(kept_cell(block, 0)).size == block.size); /* MAP_KEPT-J1 */
 	now = os_now_ms();
 	decay_see_time(now);
 	while ((i = find_place(cells, block, now, &before)) != NONE) {

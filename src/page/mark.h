@@ -16,7 +16,8 @@
  *  MARK-K2. A slab's marks are written when it is made. The marks of other pages are left over from
  *      an earlier slab: read a mark only of a page that belongs to a slab.
  *  MARK-K3. Marks are read and written by plain loads and stores. If two threads free an object at
- *      the same moment, both may find it used. The owner of an object may rely on its mark.
+ *      the same moment, both may find it used. The owner of an object may rely on its mark. Argued:
+ *      that race is the program's.
  *
  * Locks: none. Callers: src/slab/pages.c for new slabs; src/cache/hardened.c.
  */

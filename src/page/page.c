@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "os/assert.h"
 #include "os/atomic.h"
 #include "os/lock.h"
 #include "os/machine.h"
@@ -314,6 +315,15 @@ void range_forget_run(struct range *range, struct chunk *chunk)
 		disown(slabs, PAGE_MAX_ORDER);
 }
 
+/* Its owner is not named; PAGE-P5: of a whole chunk, in the first descriptor only. */
+static __attribute__((unused)) bool is_unnamed(const struct slab *slab, unsigned int order)
+{
+	for (unsigned int i = 0; i < (order < PAGE_MAX_ORDER ? 1u << order : 1); i++)
+		if (os_peek(&slab[i].cache) || os_peek(&slab[i].state))
+			return false;
+	return true;
+}
+
 static unsigned int take_runs(struct range *range, unsigned int order, struct slab **runs,
 			      unsigned int n)
 {
@@ -326,6 +336,10 @@ static unsigned int take_runs(struct range *range, unsigned int order, struct sl
 			range_forget_run(range, chunk);
 		range->used += (size_t)1 << order;
 		runs[got++] = chunk_slabs(range, chunk) + page;
+		/* PAGE-P3, PAGE-P5 */
+		os_assert(((chunk_index(range, chunk) + 1) << OS_HUGE_SHIFT) <=
+				  os_peek(&pages.readable) &&
+			  is_unnamed(runs[got - 1], order));
 		range_taken(range, chunk);
 	}
 	range_unlock(range);
@@ -375,6 +389,9 @@ static void give_run(struct slab *slab, unsigned int order, enum run run)
 	struct chunk *chunk = &range->chunks[index / CHUNK_PAGES % range_max_chunks()];
 	unsigned int page = (unsigned int)(index % CHUNK_PAGES), dirty = 1u << order;
 
+	/* PAGE-P2, PAGE-P5: no address leads to its owner any more. */
+	os_assert(!(page & ((1u << order) - 1)) && page + dirty <= CHUNK_PAGES &&
+		  !os_peek(&slab->cache));
 	os_lock(&range->lock);
 	if (run != RUN_UNTOUCHED) {
 		chunk_give(chunk, page, order);

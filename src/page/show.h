@@ -5,13 +5,16 @@
  *
  * Invariants
  *  SHOW-W1. used_bytes, free_bytes and committed_bytes are right whenever no range's lock is held.
- *  SHOW-W2. peak_bytes is the largest sum of used_bytes and mapped_bytes so far.
+ *  SHOW-W2. peak_bytes is the largest sum of used_bytes and mapped_bytes that a thread found after
+ *      it changed one of them.
  *
  * Callers: src/page/.
  */
 #ifndef SHEAF_PAGE_SHOW_H
 #define SHEAF_PAGE_SHOW_H
 
+#include "os/assert.h"
+#include "page/limit.h"
 #include "page/range.h"
 
 /* With the range's lock held. */
@@ -22,6 +25,10 @@ void show_mapped(void);
 /* After the range changed. */
 static inline void range_unlock(struct range *range)
 {
+	/* PAGE-P1: there are no more pages than in chunks; LIMIT-H1 */
+	os_assert(range->whole <= range->dirty &&
+		  range->used + range->dirty <= (size_t)range->nr_chunks * CHUNK_PAGES &&
+		  os_peek(&page_limit.held) >= range->used + range->dirty);
 	if (__builtin_expect(os.counting, 0))
 		show_range(range);
 	os_unlock(&range->lock);

@@ -38,6 +38,7 @@ static void mark_objects(const struct slab_cache *cache, const struct slab *slab
 {
 	struct slab_order order = slab_order_of(cache, os_load_relaxed(&slab->state));
 
+	os_assert(cache->size >= MARK_BYTES); /* MARK-K1 */
 	memset(mark_at(page_address(slab)), 0, (OS_PAGE << order.order) >> MARK_SHIFT);
 	for (unsigned int i = 0; i < order.objects; i++)
 		mark(slab_object(cache, slab, i), MARK_FREE);

@@ -720,6 +720,7 @@ static void pages_forget_their_marks(void **state)
 	static void *objects[20 * MANY];
 
 	(void)state;
+	/* MARK-K2 */
 	for (unsigned int i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
 		struct kmem_cache *cache = make("sized", sizes[i], 0);
 

@@ -53,6 +53,7 @@ static bool system_splits(void)
 	return splits;
 }
 
+/* HUGE-D1 */
 static void counted_as_the_system_does(void)
 {
 	static int splits = -1;
@@ -201,6 +202,7 @@ static void beyond_the_budget(void **state)
 	struct sheaf_stats stats;
 
 	(void)state;
+	/* HUGE-D2 */
 	take_all();
 	huge_splits.most = before + 9;
 	give_parts();

@@ -163,6 +163,7 @@ static void what_does_not_wait(void **state)
 	uint32_t decay = os_options.decay, most = os_options.decay_most;
 
 	(void)state;
+	/* MAP_KEPT-J2 */
 	/* Too large, and no class. */
 	free_at_once(map_alloc(MAP_KEPT_MOST + 8 * MiB, 1, 0, false));
 	free_at_once(map_alloc(3 * MiB + os.page_size, 1, 0, false));

@@ -343,6 +343,7 @@ static void the_peak_of_any_time(void **state)
 static void the_curve_of_any_time(void **state)
 {
 	(void)state;
+	/* DECAY-E2 */
 	for (uint32_t ms = 1; ms <= 3600000; ms = ms * 3 + 1)
 		for (uint32_t calls = 1; calls <= 1000; calls *= 10) {
 			struct decay decay = {.since = UINT32_MAX - 5};
@@ -526,6 +527,7 @@ static void whole_chunks_are_counted(void **state)
 static void no_more_than_the_limit_stays(void **state)
 {
 	(void)state;
+	/* PAGE-P4 */
 	begin();
 	os.memory = 8 * (size_t)MOST;
 	take(MANY, LARGE);

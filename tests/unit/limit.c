@@ -41,6 +41,7 @@ static size_t held(void)
 	struct sheaf_stats stats;
 
 	sheaf_stats(&stats);
+	/* LIMIT-H1 */
 	CHECK(stats.held_bytes == stats.used_bytes + stats.free_bytes + stats.mapped_bytes);
 	return stats.held_bytes;
 }
@@ -114,7 +115,7 @@ static void the_hard_limit_holds(void)
 }
 
 /* Free pages that were not returned are held already: the limit refuses none of them, even if clean
- * ones are found first. */
+ * ones are found first (LIMIT-H2). */
 static void held_pages_serve_at_the_limit(void)
 {
 	struct slab *first, *run;

@@ -195,6 +195,7 @@ static void others_come_and_go(void **state)
 	uint64_t seed = 9;
 
 	(void)state;
+	/* MAP-G2 */
 	os_store_relaxed(&moves, 0);
 	os_store_relaxed(&most, ROUNDS);
 	for (int i = 0; i < 2; i++)

@@ -18,6 +18,7 @@
 #include "kit/unit.h"
 #include "os/machine.h"
 #include "os/options/options.h"
+#include "os/process_words.h"
 
 enum {
 	SHEAF = 60, /* capacity for 64 bytes */
@@ -243,6 +244,17 @@ static void process_is_described(void **state)
 	assert_int_equal(process.nodes, os.nr_nodes);
 	assert_true(process.used_bytes >= look(s).slab_bytes);
 	assert_true(process.committed_bytes >= process.used_bytes + process.free_bytes);
+	if (os.counting) {
+		uint64_t used = os_load_relaxed(os_process_word(OS_PROCESS_used_bytes));
+
+		/* SHOW-W1, SHOW-W2 */
+		assert_int_equal(used, process.used_bytes);
+		assert_int_equal(os_load_relaxed(os_process_word(OS_PROCESS_free_bytes)),
+				 process.free_bytes);
+		assert_int_equal(os_load_relaxed(os_process_word(OS_PROCESS_committed_bytes)),
+				 process.committed_bytes);
+		assert_true(os_load_relaxed(os_process_word(OS_PROCESS_peak_bytes)) >= used);
+	}
 	assert_true(process.split_limit > 0 && process.split_mappings <= process.split_limit);
 	snprintf(limit, sizeof(limit), "\"split_limit\": %" PRIu64, process.split_limit);
 	assert_non_null(strstr(printed(SHEAF_STATS_JSON), limit));

@@ -15,6 +15,7 @@
 #include "kit/unit.h"
 #include "os/machine.h"
 #include "os/options/options.h"
+#include "page/limit.h"
 #include "page/map.h"
 #include "page/mark.h"
 #include "page/range.h"
@@ -50,6 +51,8 @@ static void pretend(size_t n)
 	CHECK(os_commit((char *)range->chunks + bytes_of_chunks(n) - os.page_size, os.page_size));
 	range->chunks_committed = bytes_of_chunks(n);
 	range->nr_chunks = (uint32_t)n;
+	/* LIMIT-H1 */
+	page_hold_anyway(n * CHUNK_PAGES - range->used - range->dirty);
 	range->used = n * CHUNK_PAGES;
 	range->dirty = range->stuck = 0;
 	memset(range->lists, 0, sizeof(range->lists));
