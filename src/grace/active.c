@@ -8,6 +8,7 @@
  * line for each GRACE_PLACES of them, and visits the active ones.
  */
 #include "grace/grace.h"
+#include "os/assert.h"
 #include "page/pool.h"
 
 #define ALL_TAKEN ((UINT64_C(1) << GRACE_PLACES) - 1)
@@ -70,6 +71,7 @@ void grace_activate(struct grace_user *user)
 
 bool grace_settle(struct grace_user *user)
 {
+	os_assert(os_peek(&user->grace->lock.word)); /* GRACE-G5 */
 	if (user->ops->waits(user))
 		return true;
 	os_fetch_and(&user->places->active, ~user->bit);
@@ -85,6 +87,7 @@ void grace_for_each_active(struct grace *grace, void (*visit)(struct grace_user 
 {
 	struct grace_places *places = os_load_acquire(&grace->places);
 
+	os_assert(os_peek(&grace->lock.word)); /* GRACE-G5 */
 	for (; places; places = places->next)
 		for (uint64_t bits = os_load_acquire(&places->active); bits; bits &= bits - 1)
 			visit(os_load_acquire(&places->users[__builtin_ctzll(bits)]), data);

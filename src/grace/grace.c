@@ -4,6 +4,7 @@
 
 #include <errno.h>
 
+#include "os/assert.h"
 #include "os/machine.h"
 #include "os/options/options.h"
 #include "os/program.h"
@@ -33,6 +34,7 @@ static void advance(struct grace *grace, uint64_t number, uint64_t now)
 {
 	uint64_t done = os_load_relaxed(&grace->done);
 
+	os_assert(number <= os_peek(&grace->started)); /* GRACE-G1 */
 	do
 		if (done >= number)
 			return;
@@ -173,6 +175,7 @@ static void batch_passed(struct sheaf_rcu_head *head)
 
 	/* Waiting threads could not report the stall. */
 	tell_stall(grace, now);
+	os_assert(os_peek(&batch->busy)); /* GRACE-G2 */
 	tsan_given(grace);
 	os_store_release(&batch->busy, 0);
 	advance(grace, number, now);
@@ -258,6 +261,7 @@ static void start_batch(struct grace *grace, struct grace_batch *batch, uint64_t
 {
 	struct os_program call;
 
+	os_assert(os_peek(&batch->busy) && batch->grace == grace); /* GRACE-G2 */
 	if (is_idle(grace))
 		os_store_relaxed(&grace->moved_at, now);
 	os_store_relaxed(&grace->started_at, now);

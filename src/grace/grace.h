@@ -24,11 +24,11 @@
  *  GRACE-G4. While a function of the provider runs, the thread holds no lock of the library and has
  *      nothing in hand.
  *  GRACE-G5. Users are added without a lock, and removed under the lock, which is held while they
- *      are called, and so for a long time.
+ *      are called.
  *  GRACE-G6. Only active users are called, so those for which nothing waits cost nothing. A thread
- *      shows what it does to the user's waits(), activates the user, and only then retires
- *      something. A callback clears the user's bit, reads waits() once more, and sets the bit again
- *      if something does.
+ *      that retires something lets the user's waits() see it, or a count that announces it, and
+ *      then activates the user. A callback clears the user's bit, reads waits() once more, and sets
+ *      the bit again if something waits.
  *
  * Locks: OS_RANK_GRACE, for the users of one provider.
  * Callers: src/slab/ and the layers above.

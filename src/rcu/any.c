@@ -3,6 +3,7 @@
 #include "rcu/any.h"
 
 #include "grace/list.h"
+#include "os/assert.h"
 #include "os/machine.h"
 #include "os/options/options.h"
 #include "page/pool.h"
@@ -100,6 +101,7 @@ static bool store_pointer(struct rcu_any *any, struct shard *shard, void *object
 	struct sheaf *sheaf = shard->filled;
 	uint32_t size = sheaf->size;
 
+	os_assert(size < CAPACITY); /* ANY-K1: a full one was queued */
 	sheaf->objects[size] = object;
 	sheaf->units += units;
 	os_store_relaxed(&sheaf->word, size + 1);

@@ -9,7 +9,7 @@
  *
  * Invariants
  *  ANY-K1. A shard's standby sheaf is allocated when the previous one comes into use, so that the
- *      shard needs no memory until one sheaf is full.
+ *      shard needs no memory until one sheaf is full. If there was none, later calls try again.
  *
  * Locks: OS_RANK_SHARD, one for each shard. Callers: src/cache/.
  */

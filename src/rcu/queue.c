@@ -2,6 +2,7 @@
 /* Queues of sheaves; see queue.h. */
 #include "rcu/queue.h"
 
+#include "os/assert.h"
 #include "os/machine.h"
 
 /*
@@ -18,12 +19,30 @@ void rcu_queue_init(struct rcu_queue *queue, unsigned int next)
 	queue->first_number = GRACE_NEVER;
 }
 
+/* QUEUE-Q1, QUEUE-Q2, QUEUE-Q3, with the lock held. */
+static __attribute__((unused)) bool queue_is_right(const struct rcu_queue *queue)
+{
+	return queue->first_number == (queue->first ? queue->first->number : GRACE_NEVER) &&
+	       !queue->first == !queue->n_waiting && !queue->top == !queue->n_passed &&
+	       (!queue->top || !queue->top->prev->next) && queue->least <= queue->n_passed;
+}
+
+static void unlock_queue(struct rcu_queue *queue)
+{
+	os_assert(queue_is_right(queue)); /* QUEUE-Q1, QUEUE-Q2, QUEUE-Q3 */
+	os_unlock(&queue->lock);
+}
+
 void rcu_queue_add(struct rcu_queue *queue, struct sheaf *sheaf, struct grace *grace)
 {
+	/* QUEUE-Q1 */
+	os_assert(sheaf_size(sheaf) && sheaf_size(sheaf) <= sheaf_room(sheaf));
 	sheaf->next = NULL;
 	os_lock(&queue->lock);
 	/* Under the lock, so that numbers only rise. */
 	sheaf->number = grace_now(grace);
+	/* RCU_FREE-U1, GRACE-G1: no number in the queue is larger, so none passes too early. */
+	os_assert(!queue->first || (queue->last->number <= sheaf->number && !queue->last->next));
 	if (queue->first) {
 		queue->last->next = sheaf;
 	} else {
@@ -32,7 +51,7 @@ void rcu_queue_add(struct rcu_queue *queue, struct sheaf *sheaf, struct grace *g
 	}
 	queue->last = sheaf;
 	os_store_relaxed(&queue->n_waiting, queue->n_waiting + sheaf_size(sheaf));
-	os_unlock(&queue->lock);
+	unlock_queue(queue);
 }
 
 static void push_sheaf(struct rcu_queue *queue, struct sheaf *sheaf)
@@ -60,6 +79,8 @@ static void move_passed(struct rcu_queue *queue, uint64_t done)
 		next = sheaf->next;
 		push_sheaf(queue, sheaf);
 	}
+	/* RCU_FREE-U1: what waits behind those that have passed stays. */
+	os_assert(!sheaf || sheaf->number >= queue->first_number);
 	queue->first = sheaf;
 	os_store_release(&queue->first_number, sheaf ? sheaf->number : GRACE_NEVER);
 }
@@ -99,7 +120,7 @@ static struct sheaf *take_and_unlock(struct rcu_queue *queue, uint64_t done, uin
 		take_out(queue, sheaf);
 	if (sheaf && before != RCU_OLDEST)
 		queue->taken += sheaf_size(sheaf);
-	os_unlock(&queue->lock);
+	unlock_queue(queue);
 	return sheaf;
 }
 
@@ -123,7 +144,7 @@ void rcu_queue_settle(struct rcu_queue *queue, uint64_t done)
 	while (os_load_relaxed(&queue->first_number) <= done) {
 		os_lock(&queue->lock);
 		move_passed(queue, done);
-		os_unlock(&queue->lock);
+		unlock_queue(queue);
 	}
 }
 
@@ -136,7 +157,7 @@ uint32_t rcu_queue_unused(struct rcu_queue *queue, uint64_t done)
 	least = queue->least;
 	queue->least = queue->n_passed;
 	queue->taken = 0;
-	os_unlock(&queue->lock);
+	unlock_queue(queue);
 	return least;
 }
 
@@ -147,7 +168,7 @@ uint32_t rcu_queue_beyond_use(struct rcu_queue *queue, uint64_t done)
 	rcu_queue_settle(queue, done);
 	os_lock(&queue->lock);
 	beyond = queue->taken < queue->n_passed ? queue->n_passed - queue->taken : 0;
-	os_unlock(&queue->lock);
+	unlock_queue(queue);
 	return beyond;
 }
 

@@ -2,6 +2,7 @@
 /* Retired objects of a cache, after its CPUs' rcu_free sheaves; see rcu_free.h. */
 #include "rcu/rcu_free.h"
 
+#include "os/assert.h"
 #include "os/machine.h"
 #include "os/probe.h"
 #include "page/pool.h"
@@ -65,6 +66,8 @@ static bool put_rcu_free(struct sheaf_rcu *rcu, struct sheaf *sheaf, bool *over)
 
 	if (!section_replace_rcu(&cache->at, sheaf, &old))
 		return false;
+	/* SHEAF-H1, SECTION-S1 */
+	os_assert(old && old != sheaf);
 	row = os_row();
 	/* If we are on another CPU by now, its sheaf's age is wrong until the next trim. */
 	os_store_relaxed(&slot_of_row(cache->at.handle, row)->rcu_since, os_now_ms());
@@ -86,6 +89,7 @@ static bool put_remote_rcu(struct sheaf_rcu *rcu, struct sheaf *sheaf, bool *ove
 	if (!os_load_relaxed(&rcu->remote))
 		os_store_relaxed(&rcu->remote, 1);
 	done = section_replace_remote(&cache->at, kind, sheaf, &old);
+	os_assert(!done || old != sheaf); /* SHEAF-H1 */
 	if (done)
 		*over = sheaf_give_remote(cache, old);
 	return done;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * How long the library holds locks that non-waiting calls take, those above OS_RANK_DRAIN: for at
- * most MOST_STEPS steps, whatever the amount of data and in every call except fork() (SLAB-B10).
+ * most MOST_STEPS steps, whatever the amount of data and in every call except fork() (SLAB-B10,
+ * QUEUE-Q4).
  * One fibre uses many objects, slabs, caches, groups, pools and shrinkers, and the longest holds of
  * each call are looked at. Statistics hold no lock of a lower rank for longer, either: that of the
  * list of caches.

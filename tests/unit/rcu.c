@@ -267,6 +267,7 @@ static void a_partly_filled_sheaf_does_not_stay(void **state)
 	struct item *items[3];
 
 	(void)state;
+	/* GRACE-G6 */
 	needs(NEED_SHEAVES);
 	fill(s, items, 3);
 	for (int i = 0; i < 3; i++)
@@ -405,6 +406,7 @@ static void few_grace_periods_while_little_waits(void **state)
 	unsigned int before;
 
 	(void)state;
+	/* GRACE-G3 */
 	needs(NEED_SHEAVES);
 	fill(s, &item, 1);
 	kfree_rcu(item, rcu);
