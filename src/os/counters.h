@@ -17,8 +17,8 @@
  * Rows are closed until they are opened, so that rows of CPUs that never run use no memory.
  *
  * Invariants
- *  COUNTERS-O1. Only a section on its own CPU changes a sum; sums in the unregistered threads' row
- *      change atomically.
+ *  COUNTERS-O1. Only a section on its own CPU changes a sum; without sections (on the trylock
+ *      backend, and in the unregistered threads' row) sums change atomically.
  *  COUNTERS-O2. A forked child has its own counters, which begin at 0.
  *  COUNTERS-O3. Closed rows are neither written nor read: until a CPU's slot is open
  *      (src/percpu/rows.h), its events are counted in the unregistered threads' row.

@@ -7,7 +7,8 @@
  * Invariants
  *  LOCK-L1. A thread takes locks only in order of rising rank (debug builds assert it;
  *      docs/design.md, R12).
- *  LOCK-L2. The word is 2 whenever a thread sleeps, or is about to, on it.
+ *  LOCK-L2. While threads sleep on the word, it is 2, or one of them is being woken, which makes it
+ *      2 again. Argued: os_lock() stores 2 itself before each sleep, and the kernel compares.
  *  LOCK-L3. No lock is held while a callback of the program runs (R13).
  *
  * Progress: os_trylock() is wait-free; os_lock() sleeps. errno is preserved by both.

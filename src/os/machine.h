@@ -11,8 +11,9 @@
  * CPU could not use sheaves until the holder continues.
  *
  * Invariants
- *  MACHINE-M1. `os` is written by os_init(), before any other thread can see a cache; later, only
- *      `watched` and `memory` change.
+ *  MACHINE-M1. `os` is written by os_init(), and by os_forget_nodes() before memory is reserved, so
+ *      before any other thread can see a cache; later, only `watched` and `memory` change, and
+ *      `counting` in a forked child. Argued: nothing else assigns to it.
  *  MACHINE-M2. Every row that a section can compute, and every number that os_cpu() returns, is
  *      below os.nr_cpus. If the system has, or may have, CPU numbers beyond, no section runs: rows
  *      are then CPU numbers modulo os.nr_cpus.

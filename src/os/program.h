@@ -15,7 +15,9 @@
 
 #include <errno.h>
 
+#include "os/assert.h"
 #include "os/current.h"
+#include "os/lock.h"
 #include "os/thread.h"
 
 struct os_program {
@@ -36,6 +38,7 @@ static inline struct os_program os_enter_program(void)
 				  .inside = current->inside,
 				  .cancel = os_cancel_off()};
 
+	os_assert(os_holds_nothing("calls the program")); /* LOCK-L3, GRACE-G4 */
 	current->group = current->own;
 	current->inside++;
 	return call;

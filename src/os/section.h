@@ -36,7 +36,7 @@
  *      slot->main, replace stores slot->pair, slot->rcu_free or a remote sheaf's cell. Every state
  *      between two sections is valid.
  *  SECTION-S3. Sections load and store size with one width: 32 bits, or the whole word where events
- *      are counted.
+ *      are counted. Argued: it is the text of the sections that says so.
  *  SECTION-S4. Only a section on the slot's own CPU (on the trylock backend, a thread that holds
  *      the slot's lock) writes main, pair, rcu_free or remote sheaves' cells; or a drain
  *      (src/percpu/drain.c), while the cache's stop word for them is set and after a barrier. Pop

@@ -76,6 +76,7 @@ static int child_status(enum os_rank first, enum os_rank second)
 static void rising_ranks_only(void **state)
 {
 	(void)state;
+	/* LOCK-L1 */
 	assert_int_equal(child_status(OS_RANK_NODE, OS_RANK_PAGES), 0);
 #ifdef SHEAF_DEBUG
 	assert_true(WIFSIGNALED(child_status(OS_RANK_PAGES, OS_RANK_NODE)));

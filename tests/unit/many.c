@@ -336,6 +336,7 @@ static void use_one(void)
 static void slots_open_where_they_are_used(void **state)
 {
 	(void)state;
+	/* COUNTERS-O3 */
 	if (!pin(0))
 		skip();
 	assert_int_equal(in_child(use_one), 0);

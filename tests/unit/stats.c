@@ -439,6 +439,7 @@ static void each_cpu_counts_its_own(void **state)
 	unsigned int n = 0;
 
 	(void)state;
+	/* COUNTERS-O1 */
 	needs_sheaves();
 	/* With another index, rows are not CPUs. */
 	if (strcmp(publish_index(), "cpu_id"))
@@ -480,6 +481,7 @@ static void child_counts_for_itself(void **state)
 	struct kmem_cache_stats before, after;
 
 	(void)state;
+	/* COUNTERS-O2 */
 	take(10);
 	give(0, 5);
 	take(5);

@@ -90,6 +90,7 @@ static void nothing_is_said(void)
 static void nodes_are_found(void **state)
 {
 	(void)state;
+	/* MACHINE-M3 */
 	assert_int_equal(in_child(four_nodes), 0);
 	assert_int_equal(in_child(holes_between_nodes), 0);
 	assert_int_equal(in_child(an_old_kernel), 0);
@@ -204,6 +205,7 @@ static void cpus_beyond_the_tables(void **state)
 	cpu_set_t allowed;
 
 	(void)state;
+	/* MACHINE-M2 */
 	assert_int_equal(lines_of(on_8192), 1);
 	assert_non_null(strstr(told.text, "CPU numbers go up to 8191, and the library's tables end "
 					  "at 4095: several CPUs share sheaves"));
