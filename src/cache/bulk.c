@@ -274,7 +274,7 @@ static COLD void free_watched(struct kmem_cache *s, size_t n, void **p, bool wai
 static void free_same_owner(struct kmem_cache *s, size_t n, void **p, bool waited, const char *call)
 {
 	if (cache_is_checked(s)) {
-		for (size_t i = 0; tsan_is_told() && i < n; i++)
+		for (size_t i = 0; tsan_is_on() && i < n; i++)
 			cache_tell_freed(s, p[i]);
 		cache_give_checked(s, p, n, waited, call);
 	} else if (os_watched() && cache_is_watched(s)) {

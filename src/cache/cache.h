@@ -260,7 +260,7 @@ static inline bool cache_follows_policy(void)
 /* Must slow calls look at each object of this cache? They ask this only if os_watched(). */
 static inline bool cache_is_watched(const struct kmem_cache *s)
 {
-	return (s->flags & CACHE_HARDENED) || os_load_relaxed(&s->accounted) || tsan_is_told();
+	return (s->flags & CACHE_HARDENED) || os_load_relaxed(&s->accounted) || tsan_is_on();
 }
 
 static inline bool cache_is_hardened(const struct kmem_cache *s)

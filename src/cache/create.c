@@ -192,7 +192,7 @@ static struct kmem_cache *make_cache(const char *name, size_t size,
 	if (args->group && group_get(args->group))
 		s->group = args->group->number;
 	/* Programs built with the thread sanitizer would see later changes. */
-	if (flags & SLAB_ACCOUNT && (groups_exist() || tsan_is_told()))
+	if (flags & SLAB_ACCOUNT && (groups_exist() || tsan_is_on()))
 		s->accounted = ACCOUNT_ALL;
 	if (!list_name(s, name) || !lay_out(s, size, args)) {
 		unmake_cache(s);

@@ -149,7 +149,7 @@ static void free_no_sheaf(struct kmem_cache *s, void *object)
 {
 	if (!object)
 		return;
-	if (tsan_is_told())
+	if (tsan_is_on())
 		cache_tell_freed(s, object);
 	if (is_plain(s) && !guard_range.size) {
 		stat_add(&s->sheaf.slab, STAT_free_slowpath, 1);
@@ -161,7 +161,7 @@ static void free_no_sheaf(struct kmem_cache *s, void *object)
 }
 
 /* For programs that are built with the thread sanitizer. */
-static void *alloc_told(struct kmem_cache *s, gfp_t flags)
+static void *alloc_tsan(struct kmem_cache *s, gfp_t flags)
 {
 	void *object = alloc_trylock(s, flags);
 
@@ -169,12 +169,12 @@ static void *alloc_told(struct kmem_cache *s, gfp_t flags)
 	return object;
 }
 
-static void *alloc_plain_told(struct kmem_cache *s)
+static void *alloc_plain_tsan(struct kmem_cache *s)
 {
-	return alloc_told(s, GFP_KERNEL);
+	return alloc_tsan(s, GFP_KERNEL);
 }
 
-static void free_told(struct kmem_cache *s, void *object)
+static void free_tsan(struct kmem_cache *s, void *object)
 {
 	cache_tell_freed(s, object);
 	free_trylock(s, object);
@@ -204,9 +204,9 @@ bool cache_is_plain(const struct kmem_cache *s)
 struct sheaf_calls cache_base_calls(struct kmem_cache *s)
 {
 	bool sampled = s->flags & DEBUG_SAMPLE && os.counting;
-	struct sheaf_calls calls = tsan_is_told() ? CALLS(told)
-				   : sampled	  ? CALLS(trylock_sampled)
-						  : CALLS(trylock);
+	struct sheaf_calls calls = tsan_is_on() ? CALLS(tsan)
+				   : sampled	? CALLS(trylock_sampled)
+						: CALLS(trylock);
 
 #ifdef HAVE_RSEQ
 	if (os.backend == OS_BACKEND_RSEQ)

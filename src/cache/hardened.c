@@ -235,7 +235,7 @@ static __attribute__((noinline)) bool free_slowly(struct kmem_cache *s, void *ob
 {
 	bool right = free_object(s, object, cache_free_call(s));
 
-	if (right && tsan_is_told())
+	if (right && tsan_is_on())
 		cache_tell_freed(s, object);
 	if (!right)
 		cache_leave();
@@ -297,7 +297,7 @@ RSEQ_FOR_EACH(DEFINE_CALLS)
 #endif
 
 /* For a program that is built with the thread sanitizer. */
-static void *alloc_marked_told(struct kmem_cache *s, gfp_t flags)
+static void *alloc_marked_tsan(struct kmem_cache *s, gfp_t flags)
 {
 	void *object;
 
@@ -306,12 +306,12 @@ static void *alloc_marked_told(struct kmem_cache *s, gfp_t flags)
 	return take_slowly(s, object, flags);
 }
 
-static void *alloc_plain_marked_told(struct kmem_cache *s)
+static void *alloc_plain_marked_tsan(struct kmem_cache *s)
 {
-	return alloc_marked_told(s, GFP_KERNEL);
+	return alloc_marked_tsan(s, GFP_KERNEL);
 }
 
-static void free_marked_told(struct kmem_cache *s, void *object)
+static void free_marked_tsan(struct kmem_cache *s, void *object)
 {
 	if (free_slowly(s, object) && !c_push((char *)s, object))
 		hardened_free_slow(s, object);
@@ -319,9 +319,9 @@ static void free_marked_told(struct kmem_cache *s, void *object)
 
 struct sheaf_calls hardened_calls(bool sampled)
 {
-	struct sheaf_calls calls = tsan_is_told() ? CALLS(told)
-				   : sampled	  ? CALLS(trylock_sampled)
-						  : CALLS(trylock);
+	struct sheaf_calls calls = tsan_is_on() ? CALLS(tsan)
+				   : sampled	? CALLS(trylock_sampled)
+						: CALLS(trylock);
 
 #ifdef HAVE_RSEQ
 	if (os.backend == OS_BACKEND_RSEQ)

@@ -70,7 +70,7 @@ bool cache_watch_free(struct kmem_cache *s, void *object, const char *call)
 	/* Debug caches check later, and then give the charge back themselves: checked.c. */
 	if (cache_is_accounted(s) && !cache_is_checked(s))
 		account_freed(s, 1, &object);
-	if (tsan_is_told())
+	if (tsan_is_on())
 		cache_tell_freed(s, object);
 	return true;
 }

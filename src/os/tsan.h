@@ -58,7 +58,8 @@ static inline bool tsan_is_there(void)
 	return &__tsan_acquire && &__tsan_release && &__tsan_write_range;
 }
 
-static inline bool tsan_is_told(void)
+/* True if the library annotates its calls for it. */
+static inline bool tsan_is_on(void)
 {
 	return __builtin_expect(os.tools & TOOL_TSAN, 0);
 }
@@ -66,20 +67,20 @@ static inline bool tsan_is_told(void)
 /* NULL is allowed. */
 static inline void tsan_taken(const void *address)
 {
-	if (tsan_is_told() && address)
+	if (tsan_is_on() && address)
 		__tsan_acquire((void *)(uintptr_t)address);
 }
 
 static inline void tsan_given(const void *address)
 {
-	if (tsan_is_told())
+	if (tsan_is_on())
 		__tsan_release((void *)(uintptr_t)address);
 }
 
 /* Given, and no thread may use it any more. */
 static inline void tsan_freed(void *address, size_t bytes)
 {
-	if (tsan_is_told()) {
+	if (tsan_is_on()) {
 		__tsan_write_range(address, bytes);
 		__tsan_release(address);
 	}
@@ -87,25 +88,25 @@ static inline void tsan_freed(void *address, size_t bytes)
 
 static inline void tsan_all_taken(void *const *objects, size_t n)
 {
-	for (size_t i = 0; tsan_is_told() && i < n; i++)
+	for (size_t i = 0; tsan_is_on() && i < n; i++)
 		tsan_taken(objects[i]);
 }
 
 static inline void tsan_all_given(void *const *objects, size_t n)
 {
-	for (size_t i = 0; tsan_is_told() && i < n; i++)
+	for (size_t i = 0; tsan_is_on() && i < n; i++)
 		tsan_given(objects[i]);
 }
 
 static inline void tsan_pages_taken(char *address, size_t bytes)
 {
-	for (size_t at = 0; tsan_is_told() && at < bytes; at += OS_PAGE)
+	for (size_t at = 0; tsan_is_on() && at < bytes; at += OS_PAGE)
 		__tsan_acquire(address + at);
 }
 
 static inline void tsan_pages_given(char *address, size_t bytes)
 {
-	for (size_t at = 0; tsan_is_told() && at < bytes; at += OS_PAGE)
+	for (size_t at = 0; tsan_is_on() && at < bytes; at += OS_PAGE)
 		__tsan_release(address + at);
 }
 

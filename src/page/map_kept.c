@@ -73,7 +73,7 @@ static bool may_stay(struct mapping block)
 {
 	return block.size <= MAP_KEPT_MOST && block.size % (1u << UNIT_SHIFT) == 0 &&
 	       (os_options.decay || os_options.decay_never) && !page_is_above_soft() && !os.tools &&
-	       !tsan_is_told() && !os_options.init_on_free && !os_options.check_double;
+	       !tsan_is_on() && !os_options.init_on_free && !os_options.check_double;
 }
 
 static unsigned int find_oldest(const uint64_t *cells, uint32_t now, uint64_t *before)

@@ -199,7 +199,7 @@ static struct sheaf *begin_on(struct sheaf_cache *cache, unsigned int cpu, unsig
 	sheaf = here ? barn_search_shard(&s, cpu) : NULL;
 	cell->far = !sheaf;
 	if (!sheaf && here && full)
-		sheaf_see_beyond(cache, cpu, false);
+		barn_note_imbalance(cache, cpu, false);
 	if (sheaf || !s.barn)
 		return sheaf;
 	if (here)
@@ -288,7 +288,7 @@ void barn_finish(struct sheaf_cache *cache, struct barn_cell *cell, struct sheaf
 	if (cell->far && sheaf && !full && bring_near(cache, sheaf))
 		sheaf = NULL;
 	if (cell->far && full && os.node_of_row[cell->cpu] == cell->node)
-		sheaf_see_beyond(cache, cell->cpu, true);
+		barn_note_imbalance(cache, cell->cpu, true);
 	counted = full || keeps_count(cell, sheaf) ? sheaf->capacity : 0;
 	sheaf_budget_change(cache, cell->counted, counted);
 	os_store_release(cell->at,
@@ -330,7 +330,7 @@ bool barn_put_full(struct sheaf_cache *cache, unsigned int node, struct sheaf *s
 		use(cache, s.barn, cpu);
 		done = barn_search_shard(&s, cpu);
 		if (!done)
-			sheaf_see_beyond(cache, cpu, true);
+			barn_note_imbalance(cache, cpu, true);
 	} else if (!os_load_relaxed(&s.barn->nr_used)) {
 		return false;
 	}

@@ -146,7 +146,7 @@ static void grow_budgets(struct sheaf_cache *cache, uint32_t level)
 	grow_capacity(cache);
 }
 
-void sheaf_see_beyond(struct sheaf_cache *cache, unsigned int cpu, bool too_many)
+void barn_note_imbalance(struct sheaf_cache *cache, unsigned int cpu, bool too_many)
 {
 	uint16_t *here = &slot_of_row(cache->at.handle, cpu)->turns;
 	uint32_t level = os_load_relaxed(&cache->level), turns = os_load_relaxed(here);

@@ -11,8 +11,8 @@ void sheaf_flow(struct sheaf_cache *cache, const struct sheaf *full, unsigned in
 void sheaf_flow_cold(struct sheaf_cache *cache);
 /* Count a swap, exchange, refill or flush. Returns true for a while after sheaves became larger. */
 bool sheaf_see_volume(struct sheaf_cache *cache);
-/* The shard of this CPU has no full sheaf for an allocation; or, too_many, no room for one. */
-void sheaf_see_beyond(struct sheaf_cache *cache, unsigned int cpu, bool too_many);
+/* This CPU's shard has no full sheaf for an allocation or, with too_many, no room for another. */
+void barn_note_imbalance(struct sheaf_cache *cache, unsigned int cpu, bool too_many);
 /* Start over with the first capacity and budget. */
 void sheaf_forget_flow(struct sheaf_cache *cache);
 

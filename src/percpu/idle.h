@@ -59,8 +59,8 @@ static inline void idle_note(uint32_t *stamp, uint32_t now)
 		os_store_relaxed(stamp, now ? now : 1);
 }
 
-/* A slow path that exchanges sheaves runs here and now. */
-static inline void idle_not_here(void)
+/* A slow path that exchanges sheaves is running on this CPU. */
+static inline void idle_mark_busy(void)
 {
 	uint32_t now = os_now_ms();
 

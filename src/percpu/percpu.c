@@ -199,7 +199,7 @@ static void *alloc_from_whole(struct sheaf_cache *cache, unsigned int node, bool
 	void *object = alloc_from_barn(cache, node);
 	struct sheaf_source *rcu = object ? NULL : os_load_acquire(&cache->rcu);
 
-	idle_not_here();
+	idle_mark_busy();
 	return rcu ? alloc_after_grace(cache, node, rcu, all) : object;
 }
 
@@ -282,7 +282,7 @@ static bool reuse_full_spare(struct sheaf_cache *cache, void *object)
 
 	if (barn_has_room(cache))
 		return false;
-	sheaf_see_beyond(cache, os_cpu(), true);
+	barn_note_imbalance(cache, os_cpu(), true);
 	in_hand = in_hand_begin(cache);
 	spare = sheaf_take_spare(cache);
 	fits = spare && sheaf_fits(cache, spare);
@@ -309,7 +309,7 @@ static bool replace_full_main(struct sheaf_cache *cache, void *object)
 	struct barn_cell cell;
 	uint32_t *in_hand;
 
-	idle_not_here();
+	idle_mark_busy();
 	if (!can_install(cache))
 		return false;
 	if (reuse_full_spare(cache, object))
@@ -390,7 +390,7 @@ static void renew_spare(struct sheaf_cache *cache)
 
 static void swapped(struct sheaf_cache *cache)
 {
-	idle_not_here();
+	idle_mark_busy();
 	if (sheaf_see_volume(cache) && can_install(cache))
 		renew_spare(cache);
 }

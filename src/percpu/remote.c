@@ -43,7 +43,7 @@ static struct sheaf *send_home(struct sheaf_cache *cache, struct sheaf *full, un
 
 static struct sheaf *send_checked(struct sheaf_cache *cache, struct sheaf *full, unsigned int node)
 {
-	idle_not_here();
+	idle_mark_busy();
 	sheaf_check_newest(cache, full, EARLIER_FREE);
 	if (full->size < full->capacity)
 		return full;

@@ -41,7 +41,7 @@ static void change(unsigned int fibre, void *unused)
 		break;
 	case 4:
 		for (int i = 0; i < TURNED; i++)
-			sheaf_see_beyond(&s->sheaf, 0, !(i % 2));
+			barn_note_imbalance(&s->sheaf, 0, !(i % 2));
 		break;
 	}
 }

@@ -165,7 +165,7 @@ static void a_cache_that_nobody_uses_goes(void **state)
 		for (unsigned int k = 0; k < 10; k++)
 			use(idle[0], MANY);
 	for (unsigned int i = 0; i < 100; i++)
-		sheaf_see_beyond(&idle[0]->sheaf, os_cpu(), !(i % 2));
+		barn_note_imbalance(&idle[0]->sheaf, os_cpu(), !(i % 2));
 	assert_true(barn_cpu_bytes(&idle[0]->sheaf) > BARN_CPU_BYTES);
 	stats = look(idle[0]);
 	assert_true(stats.slabs > 0);

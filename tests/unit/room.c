@@ -125,10 +125,10 @@ static void one_direction_is_not_counted(void **state)
 
 	(void)state;
 	for (int i = 0; i < ALTERNATE; i++)
-		sheaf_see_beyond(&s->sheaf, os_cpu(), false);
+		barn_note_imbalance(&s->sheaf, os_cpu(), false);
 	assert_int_equal(slot->turns, 0);
 	for (int i = 0; i < ALTERNATE; i++)
-		sheaf_see_beyond(&s->sheaf, os_cpu(), true);
+		barn_note_imbalance(&s->sheaf, os_cpu(), true);
 	assert_int_equal(slot->turns, 1);
 	assert_int_equal(part(), BARN_CPU_BYTES);
 }
@@ -136,8 +136,8 @@ static void one_direction_is_not_counted(void **state)
 static void alternate(int times)
 {
 	while (times-- > 0) {
-		sheaf_see_beyond(&s->sheaf, os_cpu(), true);
-		sheaf_see_beyond(&s->sheaf, os_cpu(), false);
+		barn_note_imbalance(&s->sheaf, os_cpu(), true);
+		barn_note_imbalance(&s->sheaf, os_cpu(), false);
 	}
 }
 

@@ -97,7 +97,7 @@ static __attribute__((cold, noinline)) void lock_slow(struct os_lock *lock)
  * one. */
 static bool is_seen(const struct os_lock *lock)
 {
-	return tsan_is_told() && lock->rank <= OS_RANK_DRAIN;
+	return tsan_is_on() && lock->rank <= OS_RANK_DRAIN;
 }
 
 void os_lock(struct os_lock *lock)
