@@ -101,8 +101,8 @@ static bool make_place(struct kmem_cache *s, gfp_t flags, void *object)
 	return true;
 }
 
-/* ACCOUNT-A1: another thread may be in the middle of account_begin(), and this one cannot wait; so it
- * does the same. The call that frees is exchanged last. */
+/* ACCOUNT-A1: another thread may be in the middle of account_begin(), and this one cannot wait; so
+ * it does the same. The call that frees is exchanged last. */
 static void begin_unless_begun(struct kmem_cache *s)
 {
 	if (os_load_relaxed(&s->accounted) != ACCOUNT_ALL &&

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "cache/account.h"
+#include "cache/destroyed_stats.h"
 #include "cache/list.h"
-#include "cache/past.h"
 #include "cache/publish.h"
 #include "debug/guard.h"
 #include "os/atomic.h"
@@ -90,7 +90,7 @@ static void release(struct kmem_cache *s)
 {
 	list_remove(s);
 	os_lock(&caches.lock);
-	past_add(s);
+	destroyed_stats_add(s);
 	os_unlock(&caches.lock);
 	cache_leave_group(s);
 	cache_unmake(s);

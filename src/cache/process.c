@@ -15,8 +15,8 @@
 #include <sheaf/debug.h>
 
 #include "cache/account.h"
+#include "cache/destroyed_stats.h"
 #include "cache/list.h"
-#include "cache/past.h"
 #include "cache/publish.h"
 #include "cache/shrinkers.h"
 #include "debug/slab_debug.h"
@@ -150,7 +150,7 @@ static void after_fork_in_child(void)
 	page_forget_returning();
 	if (slab_marked_after_fork())
 		for_each_node(slab_expect_strays);
-	past_forget();
+	destroyed_stats_forget();
 	for (struct kmem_cache *s = caches.first; s; s = s->next) {
 		/* A vanished thread may have been creating it. Only changes are written: a cache
 		 * that is not written stays in the pages that the parent has. */

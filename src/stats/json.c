@@ -36,10 +36,11 @@ static void json_caches(struct out *out, const struct stats *stats)
 static void json_past(struct out *out, struct stats *all)
 {
 	const char *between = "\n";
-	struct kmem_cache_stats *stats = &all->past;
+	struct kmem_cache_stats *stats = &all->destroyed;
 
-	for (const struct past *past = past_next(NULL); past; past = past_next(past)) {
-		uint64_t times = stats_read_past(past, stats);
+	for (const struct destroyed_stats *entry = destroyed_stats_next(NULL); entry;
+	     entry = destroyed_stats_next(entry)) {
+		uint64_t times = stats_read_destroyed(entry, stats);
 
 		json_name(out, between, stats->name);
 		out_print(out, ", \"caches\": %" PRIu64, times);

@@ -181,28 +181,28 @@ void stats_read_cache(struct kmem_cache *s, struct kmem_cache_stats *out)
 	end_cache(&slabs);
 }
 
-static uint64_t sum_of_past(const struct past *past, uint64_t words)
+static uint64_t sum_of_destroyed(const struct destroyed_stats *entry, uint64_t words)
 {
 	uint64_t total = 0;
 
 	for (; words; words &= words - 1)
-		total += os_load_relaxed(&past->words[__builtin_ctzll(words)]);
+		total += os_load_relaxed(&entry->words[__builtin_ctzll(words)]);
 	return total;
 }
 
-#define SUM_OF_PAST(name, words, help) out->name = sum_of_past(past, words);
+#define SUM_OF_DESTROYED(name, words, help) out->name = sum_of_destroyed(entry, words);
 
-uint64_t stats_read_past(const struct past *past, struct kmem_cache_stats *out)
+uint64_t stats_read_destroyed(const struct destroyed_stats *entry, struct kmem_cache_stats *out)
 {
 	memset(out, 0, sizeof(*out));
-	strncpy(out->name, past->name, sizeof(out->name) - 1);
-	out->object_size = os_load_relaxed(&past->object_size);
-	out->slab_size = os_load_relaxed(&past->slab_size);
-	out->objs_per_slab = os_load_relaxed(&past->objs_per_slab);
-	out->sheaf_capacity = os_load_relaxed(&past->sheaf_capacity);
-	out->peak_slab_bytes = os_load_relaxed(&past->words[STAT_peak_slab_bytes]);
-	STAT_EVENTS(SUM_OF_PAST)
-	return os_load_relaxed(&past->times);
+	strncpy(out->name, entry->name, sizeof(out->name) - 1);
+	out->object_size = os_load_relaxed(&entry->object_size);
+	out->slab_size = os_load_relaxed(&entry->slab_size);
+	out->objs_per_slab = os_load_relaxed(&entry->objs_per_slab);
+	out->sheaf_capacity = os_load_relaxed(&entry->sheaf_capacity);
+	out->peak_slab_bytes = os_load_relaxed(&entry->words[STAT_peak_slab_bytes]);
+	STAT_EVENTS(SUM_OF_DESTROYED)
+	return os_load_relaxed(&entry->times);
 }
 
 SHEAF_PUBLIC int __kmem_cache_stats(struct kmem_cache *s, struct kmem_cache_stats *out, size_t size)

@@ -23,7 +23,7 @@
 #include <sheaf/stats.h>
 
 #include "cache/cache.h"
-#include "cache/past.h"
+#include "cache/destroyed_stats.h"
 #include "stats/out.h"
 
 enum stats_kind {
@@ -94,9 +94,9 @@ struct stats {
 	const char *backend, *index;
 	char options[512];
 	struct group_table groups;
-	struct kmem_cache_stats past;	  /* for a printer: those of a destroyed cache */
-	size_t room;			  /* bytes allocated */
-	struct kmem_cache_stats caches[]; /* process.caches of them, oldest first */
+	struct kmem_cache_stats destroyed; /* for a printer: those of a destroyed cache */
+	size_t room;			   /* bytes allocated */
+	struct kmem_cache_stats caches[];  /* process.caches of them, oldest first */
 };
 
 /* Read everything. Returns NULL if there is no memory for it. */
@@ -107,7 +107,7 @@ void stats_release(struct stats *stats);
 void stats_read_cache(struct kmem_cache *s, struct kmem_cache_stats *out);
 
 /* The counts of destroyed caches; returns the number of these caches. */
-uint64_t stats_read_past(const struct past *past, struct kmem_cache_stats *out);
+uint64_t stats_read_destroyed(const struct destroyed_stats *entry, struct kmem_cache_stats *out);
 
 /*
  * The slabs of many caches, in one pass over the descriptors of all pages: in a heap of 10 TiB

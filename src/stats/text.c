@@ -130,16 +130,16 @@ static const char *in_short(char text[SHORT], uint64_t bytes)
 
 static void print_past(struct out *out, struct stats *all)
 {
-	const struct past *past = past_next(NULL);
-	struct kmem_cache_stats *stats = &all->past;
+	const struct destroyed_stats *entry = destroyed_stats_next(NULL);
+	struct kmem_cache_stats *stats = &all->destroyed;
 
-	if (past)
+	if (entry)
 		out_print(out,
 			  "# destroyed caches: their number by name, and their events\n"
 			  "# name             %8s %8s %8s %6s %12s %12s\n",
 			  "caches", "objsize", "peak", "sheaf", "allocated", "freed");
-	for (; past; past = past_next(past)) {
-		uint64_t times = stats_read_past(past, stats);
+	for (; entry; entry = destroyed_stats_next(entry)) {
+		uint64_t times = stats_read_destroyed(entry, stats);
 		char peak[SHORT];
 
 		print_name(out, stats->name);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Counts of caches that are gone; see past.h. */
-#include "cache/past.h"
+/* Counts of destroyed caches; see destroyed_stats.h. */
+#include "cache/destroyed_stats.h"
 
 #include <string.h>
 
@@ -11,9 +11,9 @@
 #include "percpu/rows.h"
 
 static struct {
-	struct past *first;
+	struct destroyed_stats *first;
 	uint32_t nr;
-} past;
+} list;
 
 /* Returns false if nothing was ever counted. */
 static bool read_words(struct kmem_cache *s, uint64_t *words)
@@ -26,46 +26,46 @@ static bool read_words(struct kmem_cache *s, uint64_t *words)
 	return any != 0;
 }
 
-static bool is_of(const struct past *entry, const struct kmem_cache *s, const char *name)
+static bool is_of(const struct destroyed_stats *entry, const struct kmem_cache *s, const char *name)
 {
 	return entry->object_size == s->sheaf.slab.object_size &&
 	       entry->slab_size == s->sheaf.slab.size && !strcmp(entry->name, name);
 }
 
-static struct past *find_past(const struct kmem_cache *s, const char *name)
+static struct destroyed_stats *find_entry(const struct kmem_cache *s, const char *name)
 {
-	struct past *entry = past.first;
+	struct destroyed_stats *entry = list.first;
 
 	while (entry && !is_of(entry, s, name))
 		entry = entry->next;
 	return entry;
 }
 
-static struct past *make_past(const char *name)
+static struct destroyed_stats *make_entry(const char *name)
 {
-	struct past *entry = pool_alloc(sizeof(*entry) + strlen(name) + 1);
+	struct destroyed_stats *entry = pool_alloc(sizeof(*entry) + strlen(name) + 1);
 
 	if (!entry)
 		return NULL;
-	os_assert(os.counting); /* PAST-E1 */
+	os_assert(os.counting); /* DESTROYED-E1 */
 	memset(entry, 0, sizeof(*entry));
 	strcpy(entry->name, name);
-	entry->next = past.first;
-	past.nr++;
-	os_store_release(&past.first, entry);
+	entry->next = list.first;
+	list.nr++;
+	os_store_release(&list.first, entry);
 	return entry;
 }
 
-static struct past *others(void)
+static struct destroyed_stats *others(void)
 {
-	struct past *entry = past.first;
+	struct destroyed_stats *entry = list.first;
 
-	while (entry && strcmp(entry->name, PAST_OTHERS) != 0)
+	while (entry && strcmp(entry->name, DESTROYED_OTHERS) != 0)
 		entry = entry->next;
-	return entry ? entry : make_past(PAST_OTHERS);
+	return entry ? entry : make_entry(DESTROYED_OTHERS);
 }
 
-static void add(struct past *entry, const struct kmem_cache *s, const uint64_t *words)
+static void add(struct destroyed_stats *entry, const struct kmem_cache *s, const uint64_t *words)
 {
 	os_store_relaxed(&entry->object_size, s->sheaf.slab.object_size);
 	os_store_relaxed(&entry->slab_size, s->sheaf.slab.size);
@@ -79,27 +79,27 @@ static void add(struct past *entry, const struct kmem_cache *s, const uint64_t *
 		os_store_relaxed(&entry->words[STAT_peak_slab_bytes], words[STAT_peak_slab_bytes]);
 }
 
-void past_add(struct kmem_cache *s)
+void destroyed_stats_add(struct kmem_cache *s)
 {
 	uint64_t words[OS_WORDS];
-	struct past *entry;
+	struct destroyed_stats *entry;
 
-	os_assert(os_peek(&caches.lock.word)); /* PAST-E2: one thread adds at a time */
+	os_assert(os_peek(&caches.lock.word)); /* DESTROYED-E2: one thread adds at a time */
 	if (!s->sheaf.slab.counted || !read_words(s, words))
 		return;
-	entry = find_past(s, s->name);
+	entry = find_entry(s, s->name);
 	if (!entry)
-		entry = past.nr < PAST_ENTRIES ? make_past(s->name) : others();
+		entry = list.nr < DESTROYED_ENTRIES ? make_entry(s->name) : others();
 	if (entry)
 		add(entry, s, words);
 }
 
-const struct past *past_next(const struct past *entry)
+const struct destroyed_stats *destroyed_stats_next(const struct destroyed_stats *entry)
 {
-	return entry ? entry->next : os_load_acquire(&past.first);
+	return entry ? entry->next : os_load_acquire(&list.first);
 }
 
-void past_forget(void)
+void destroyed_stats_forget(void)
 {
-	memset(&past, 0, sizeof(past));
+	memset(&list, 0, sizeof(list));
 }

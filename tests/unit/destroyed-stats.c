@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cache/destroyed_stats.h"
 #include "cache/events.h"
-#include "cache/past.h"
 #include "kit/check.h"
 #include "kit/process.h"
 #include "kit/unit.h"
@@ -32,36 +32,37 @@ static unsigned int entries(void)
 {
 	unsigned int n = 0;
 
-	for (const struct past *past = past_next(NULL); past; past = past_next(past))
+	for (const struct destroyed_stats *entry = destroyed_stats_next(NULL); entry;
+	     entry = destroyed_stats_next(entry))
 		n++;
 	return n;
 }
 
-static const struct past *of_name(const char *name)
+static const struct destroyed_stats *of_name(const char *name)
 {
-	const struct past *past = past_next(NULL);
+	const struct destroyed_stats *entry = destroyed_stats_next(NULL);
 
-	while (past && strcmp(past->name, name) != 0)
-		past = past_next(past);
-	return past;
+	while (entry && strcmp(entry->name, name) != 0)
+		entry = destroyed_stats_next(entry);
+	return entry;
 }
 
-static uint64_t allocations(const struct past *past)
+static uint64_t allocations(const struct destroyed_stats *entry)
 {
-	return past->words[STAT_alloc_fastpath] + past->words[STAT_alloc_slowpath];
+	return entry->words[STAT_alloc_fastpath] + entry->words[STAT_alloc_slowpath];
 }
 
 static int begin(void **state)
 {
 	(void)state;
-	past_forget();
+	destroyed_stats_forget();
 	return 0;
 }
 
 static void skip_unless_counted(void)
 {
 	use("", 1);
-	past_forget();
+	destroyed_stats_forget();
 	if (!os.counting)
 		skip();
 }
@@ -92,12 +93,12 @@ static void many_names_share_an_entry(void **state)
 
 	(void)state;
 	skip_unless_counted();
-	for (unsigned int i = 0; i < PAST_ENTRIES + 50; i++) {
+	for (unsigned int i = 0; i < DESTROYED_ENTRIES + 50; i++) {
 		snprintf(name, sizeof(name), "name %u", i);
 		use(name, 1);
 	}
-	assert_int_equal(entries(), PAST_ENTRIES + 1);
-	assert_int_equal(of_name(PAST_OTHERS)->times, 50);
+	assert_int_equal(entries(), DESTROYED_ENTRIES + 1);
+	assert_int_equal(of_name(DESTROYED_OTHERS)->times, 50);
 	assert_int_equal(of_name("name 0")->times, 1);
 }
 
@@ -124,5 +125,5 @@ int main(void)
 		cmocka_unit_test_setup(child_begins_with_nothing, begin),
 	};
 
-	return cmocka_run_group_tests_name("past", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("destroyed-stats", tests, NULL, NULL);
 }
