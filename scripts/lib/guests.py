@@ -12,7 +12,7 @@ NODES = {0: ("0-9", 256), 1: ("10-19", 256), 2: ("20-31", 0), 3: ("", 256)}
 DISTANCES = {(0, 1): 21, (0, 2): 31, (0, 3): 17, (1, 2): 15, (1, 3): 25, (2, 3): 35}
 # One host thread emulates all CPUs in turn: cheap, and threads are preempted anywhere.
 ACCELERATOR = ("-accel", "tcg,thread=single")
-ON_BOTH = ("cache", "numa", "kmalloc", "ports", "prefill", "rcu", "nolock", "barn", "flow", "fork", "registration", "section")
+ON_BOTH = ("cache", "numa", "kmalloc", "kmalloc-helpers", "prefill", "rcu", "nolock", "barn", "flow", "fork", "registration", "section")
 NUMA_TESTS = [f"{name}-{backend}" for name in ON_BOTH for backend in ("rseq", "trylock")] + \
     ["places", "topology", "page-1-node", "slab-1-node", "stats-rseq-stats", "policy-rseq", "policy-trylock"]
 ARM_TESTS = ["section-rseq", "section-rseq-mm-cid", "walk-cpu-id", "walk-mm-cid", "cache-rseq", "cache-rseq-mm-cid",

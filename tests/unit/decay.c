@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Memory goes back by time, inside calls that free no page. */
+/* Memory returns to the system as time passes, even in calls that free no page. */
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>

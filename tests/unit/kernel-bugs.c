@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Bugs that the kernel's own allocator had, one test each. */
+/* Bugs that the kernel's allocator has had, one test each. */
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
@@ -516,5 +516,5 @@ int main(void)
 		cmocka_unit_test(blocks_are_aligned),
 	};
 
-	return cmocka_run_group_tests_name("traps", tests, setup, NULL);
+	return cmocka_run_group_tests_name("kernel-bugs", tests, setup, NULL);
 }

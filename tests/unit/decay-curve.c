@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Pages that were in use lately stay, up to limits: all for a moment, and then on a curve of time.
- * A bounded part goes back in each call, whole chunks first. */
+/* Recently used pages stay, up to limits: all of them for a short time, then fewer along a curve. Each
+ * call returns a bounded part of the rest to the system, whole chunks first. */
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -20,8 +20,8 @@ enum {
 	LARGE = 9,				/* order of a chunk */
 	MOST = 256 << 20,			/* decay_most */
 	DECAY = 10000,				/* decay, in ms */
-	LATELY = DECAY / DECAY_LATELY,		/* for which all stays, in ms, */
-	PART = LATELY / DECAY_LATELY_PARTS + 1, /* and at most so much longer */
+	LATELY = DECAY / DECAY_LATELY,		/* all of them stay this long, in ms, */
+	PART = LATELY / DECAY_LATELY_PARTS + 1, /* and at most this much longer */
 	MANY = MOST / OS_HUGE + 64,
 	CALLS = 2 + 2 * MANY / (PAGE_DISCARD_MAX / OS_HUGE)
 };
@@ -616,5 +616,5 @@ int main(void)
 		cmocka_unit_test(many_frees_at_once_give_back_a_part),
 	};
 
-	return cmocka_run_group_tests_name("lately", tests, setup, NULL);
+	return cmocka_run_group_tests_name("decay-curve", tests, setup, NULL);
 }

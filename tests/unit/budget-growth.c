@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Budgets that grow with batches for which a CPU has no room: when they grow, when not, and how
- * they start over. One thread, on one CPU.
+ * Budgets grow when a CPU has no room for a program's batches: when they grow, when they do not, and
+ * how they start over. One thread, on one CPU.
  */
 #include <stdlib.h>
 
@@ -30,7 +30,7 @@ static int set_up(void **state)
 {
 	(void)state;
 	pin(0);
-	s = kmem_cache_create("room", SIZE, NULL, SLAB_NO_MERGE);
+	s = kmem_cache_create("growth", SIZE, NULL, SLAB_NO_MERGE);
 	assert_non_null(s);
 	/* A handle's next cache finds the hints of the last one. */
 	slot_of_row((char *)s, os_cpu())->turns = 0;

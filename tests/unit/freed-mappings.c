@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Freed mappings wait for a while: which ones, for whom, how many, and when they go. */
+/* Freed mappings are kept for reuse: which ones, for whom, how many, and when they are unmapped. */
 #include "page/map_kept.h"
 
 #include <pthread.h>
@@ -435,5 +435,5 @@ int main(void)
 		cmocka_unit_test_setup(threads_share_them, begin),
 	};
 
-	return cmocka_run_group_tests_name("kept", tests, setup, NULL);
+	return cmocka_run_group_tests_name("freed-mappings", tests, setup, NULL);
 }

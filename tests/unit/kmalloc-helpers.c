@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Calls of the kernel that ports use in addition to kmalloc(): arrays on a node, bulk frees, pages,
- * texts. */
+/* The kernel's calls around kmalloc(): arrays on a node, bulk frees, whole pages, strings, objects of
+ * a type, cleanup. */
 #include <errno.h>
 #include <locale.h>
 #include <sheaf/cleanup.h>
@@ -275,5 +275,5 @@ int main(void)
 		cmocka_unit_test(variables_free),
 	};
 
-	return cmocka_run_group_tests_name("ports", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("kmalloc-helpers", tests, NULL, NULL);
 }
