@@ -213,6 +213,7 @@ unsigned int chunk_take_dirty(struct chunk *chunk, unsigned int order, unsigned 
 		clear(chunk->free, from, length);
 		chunk->nr_free -= length;
 	}
+	os_assert(counts_are_right(chunk)); /* PAGE-P1 */
 	return length;
 }
 
