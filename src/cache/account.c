@@ -34,8 +34,8 @@ static bool reclaim(gfp_t flags, struct kmem_group *limit, uint64_t bytes, int t
 	return any;
 }
 
-static __attribute__((cold, noinline)) bool charge_again(gfp_t flags, uint64_t bytes,
-							 uint32_t number, struct kmem_group *limit)
+static OS_COLD bool charge_again(gfp_t flags, uint64_t bytes, uint32_t number,
+				 struct kmem_group *limit)
 {
 	for (int tries = 0; reclaim(flags, limit, bytes, tries); tries++) {
 		limit = stock_charge(number, bytes, GROUP_TRY);
@@ -52,7 +52,7 @@ bool account_charge(gfp_t flags, uint64_t bytes, uint32_t number)
 {
 	struct kmem_group *limit = stock_charge(number, bytes, GROUP_TRY);
 
-	return __builtin_expect(!limit, 1) || charge_again(flags, bytes, number, limit);
+	return os_likely(!limit) || charge_again(flags, bytes, number, limit);
 }
 
 bool account_refuses(const struct kmem_cache *s, gfp_t flags, uint64_t bytes)
@@ -68,7 +68,7 @@ uint32_t *account_place(struct kmem_cache *s, void *object, bool wait)
 {
 	uint32_t *at = owner_at(&s->sheaf.slab, object);
 
-	if (__builtin_expect(!at, 0)) {
+	if (os_unlikely(!at)) {
 		if (guard_is_ours(object))
 			at = guard_owner(object);
 		else if (owner_make(&s->sheaf.slab, object, wait))

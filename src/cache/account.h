@@ -37,6 +37,7 @@
 
 #include "cache/cache.h"
 #include "group/stock.h"
+#include "os/compiler.h"
 #include "slab/owner.h"
 
 #define ACCOUNT_FREES 1u
@@ -45,7 +46,7 @@
 /* The number of the group that pays for an object of this cache; GROUP_NONE: nobody does. */
 static inline uint32_t account_number(const struct kmem_cache *s)
 {
-	return __builtin_expect(s->group != 0, 0) ? s->group : os_current_group()->group;
+	return os_unlikely(s->group) ? s->group : os_current_group()->group;
 }
 
 /* Is an allocation with these flags charged, if somebody pays? */
@@ -97,7 +98,7 @@ void account_freed(struct kmem_cache *s, size_t n, void *const *objects);
 
 static inline bool cache_is_accounted(const struct kmem_cache *s)
 {
-	return __builtin_expect(os_load_relaxed(&s->accounted) != 0, 0);
+	return os_unlikely(os_load_relaxed(&s->accounted));
 }
 
 /* The cache ends: drop its reference to its own group, if it has one. */

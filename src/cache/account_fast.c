@@ -8,12 +8,9 @@
 
 #include "os/rseq.h"
 
-#define COLD __attribute__((cold, noinline))
-#define FAST __attribute__((aligned(64)))
-
 /* --- any cache -------------------------------------------------------------------------------- */
 
-static COLD void *alloc_accounted(struct kmem_cache *s, gfp_t flags)
+static OS_COLD void *alloc_accounted(struct kmem_cache *s, gfp_t flags)
 {
 	uint32_t number = account_number(s);
 
@@ -22,12 +19,12 @@ static COLD void *alloc_accounted(struct kmem_cache *s, gfp_t flags)
 		      : account_alloc_unpaid(s, flags, NUMA_NO_NODE);
 }
 
-static COLD void *alloc_plain_accounted(struct kmem_cache *s)
+static OS_COLD void *alloc_plain_accounted(struct kmem_cache *s)
 {
 	return alloc_accounted(s, GFP_KERNEL);
 }
 
-static COLD void free_accounted(struct kmem_cache *s, void *object)
+static OS_COLD void free_accounted(struct kmem_cache *s, void *object)
 {
 	const char *call = cache_free_call(s);
 
@@ -48,7 +45,7 @@ static COLD void free_accounted(struct kmem_cache *s, void *object)
  * owner_at() in few instructions. An object that was in a sheaf is in a slab of this cache, so an
  * allocation need not look.
  */
-#define INLINE static inline __attribute__((always_inline))
+#define INLINE static OS_ALWAYS_INLINE
 
 INLINE const struct slab *page_of(const void *object)
 {
@@ -85,11 +82,10 @@ INLINE bool is_owned(const void *object)
  * the cache. */
 INLINE bool may_have_number(const struct kmem_cache *s, const void *object)
 {
-	return __builtin_expect((uintptr_t)object - (uintptr_t)pages.base <
-					os_load_relaxed(&pages.readable),
-				1) &&
-	       __builtin_expect(is_owned(object), 1) &&
-	       __builtin_expect(os_load_relaxed(&page_of(object)->cache) == &s->sheaf.slab, 1);
+	return os_likely((uintptr_t)object - (uintptr_t)pages.base <
+			 os_load_relaxed(&pages.readable)) &&
+	       os_likely(is_owned(object)) &&
+	       os_likely(os_load_relaxed(&page_of(object)->cache) == &s->sheaf.slab);
 }
 
 static inline char *cell_of(uint32_t number)
@@ -97,14 +93,14 @@ static inline char *cell_of(uint32_t number)
 	return stocks[0].handle + (number & STOCK_AT);
 }
 
-static COLD void uncharge_and_free(struct kmem_cache *s, void *object, uint32_t number)
+static OS_COLD void uncharge_and_free(struct kmem_cache *s, void *object, uint32_t number)
 {
 	stock_uncharge(number, s->sheaf.slab.size);
 	cache_base_calls(s).free(s, object);
 	cache_leave();
 }
 
-static COLD void free_charged_slow(struct kmem_cache *s, void *object)
+static OS_COLD void free_charged_slow(struct kmem_cache *s, void *object)
 {
 	cache_free_slow(s, object, cache_free_call(s));
 	cache_leave();
@@ -119,28 +115,26 @@ static COLD void free_charged_slow(struct kmem_cache *s, void *object)
 		ptrdiff_t area = os.rseq_offset;                                                   \
 		void *object;                                                                      \
                                                                                                    \
-		if (__builtin_expect(!number, 0) ||                                                \
-		    (!plain && __builtin_expect(flags & ~(SHEAF_GFP_PLAIN | __GFP_ACCOUNT), 0)) || \
-		    __builtin_expect(!rseq_pop_##index##kind((char *)s, &object), 0))              \
+		if (os_unlikely(!number) ||                                                        \
+		    (!plain && os_unlikely(flags & ~(SHEAF_GFP_PLAIN | __GFP_ACCOUNT))) ||         \
+		    os_unlikely(!rseq_pop_##index##kind((char *)s, &object)))                      \
 			return alloc_accounted(s, flags);                                          \
-		if (__builtin_expect(!is_owned(object), 0))                                        \
+		if (os_unlikely(!is_owned(object)))                                                \
 			return account_finish(s, flags, object);                                   \
 		/* Before the section, which then leaves all values in free registers. */          \
 		os_store_relaxed(number_place(s, object, words), number);                          \
-		if (__builtin_expect(!rseq_stock_##index##_less(area, cell_of(number),             \
-								stock_word(number, 0),             \
-								s->sheaf.slab.size),               \
-				     0))                                                           \
+		if (os_unlikely(!rseq_stock_##index##_less(                                        \
+			    area, cell_of(number), stock_word(number, 0), s->sheaf.slab.size)))    \
 			return account_finish(s, flags, object);                                   \
 		return object;                                                                     \
 	}                                                                                          \
                                                                                                    \
-	static FAST void *name##_##index##kind##place(struct kmem_cache *s, gfp_t flags)           \
+	static OS_FAST void *name##_##index##kind##place(struct kmem_cache *s, gfp_t flags)        \
 	{                                                                                          \
 		return name##_inline_##index##kind##place(s, flags, false);                        \
 	}                                                                                          \
                                                                                                    \
-	static FAST void *name##_plain_##index##kind##place(struct kmem_cache *s)                  \
+	static OS_FAST void *name##_plain_##index##kind##place(struct kmem_cache *s)               \
 	{                                                                                          \
 		return name##_inline_##index##kind##place(s, GFP_KERNEL, true);                    \
 	}
@@ -149,22 +143,22 @@ static COLD void free_charged_slow(struct kmem_cache *s, void *object)
 	DEFINE_ALLOC_ACCOUNTED(alloc_current, index, kind, false, place, words)                    \
 	DEFINE_ALLOC_ACCOUNTED(alloc_own, index, kind, true, place, words)                         \
                                                                                                    \
-	static FAST void free_accounted_##index##kind##place(struct kmem_cache *s, void *object)   \
+	static OS_FAST void free_accounted_##index##kind##place(struct kmem_cache *s,              \
+								void *object)                      \
 	{                                                                                          \
 		ptrdiff_t area = os.rseq_offset;                                                   \
 		uint32_t *at, number = GROUP_NONE;                                                 \
 		bool done;                                                                         \
                                                                                                    \
-		if (__builtin_expect(may_have_number(s, object), 1)) {                             \
+		if (os_likely(may_have_number(s, object))) {                                       \
 			at = number_place(s, object, words);                                       \
 			number = os_load_relaxed(at);                                              \
 		}                                                                                  \
-		if (__builtin_expect((int32_t)number > 0, 1)) {                                    \
+		if (os_likely((int32_t)number > 0)) {                                              \
 			os_store_relaxed(at, GROUP_NONE);                                          \
-			if (__builtin_expect(!rseq_stock_##index##_more(area, cell_of(number),     \
-									stock_word(number, 0),     \
-									s->sheaf.slab.size),       \
-					     0)) {                                                 \
+			if (os_unlikely(!rseq_stock_##index##_more(area, cell_of(number),          \
+								   stock_word(number, 0),          \
+								   s->sheaf.slab.size))) {         \
 				uncharge_and_free(s, object, number);                              \
 				return;                                                            \
 			}                                                                          \
@@ -172,7 +166,7 @@ static COLD void free_charged_slow(struct kmem_cache *s, void *object)
 		} else {                                                                           \
 			done = rseq_push_##index##kind((char *)s, object);                         \
 		}                                                                                  \
-		if (__builtin_expect(!done, 0))                                                    \
+		if (os_unlikely(!done))                                                            \
 			free_charged_slow(s, object);                                              \
 	}
 

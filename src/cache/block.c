@@ -12,8 +12,6 @@
 #include "os/tools.h"
 #include "page/map.h"
 
-#define COLD __attribute__((cold, noinline))
-
 static struct block block_of_guarded(const void *pointer)
 {
 	struct slab_cache *cache;
@@ -63,7 +61,7 @@ SHEAF_PUBLIC bool sheaf_owns(const void *address)
 	return page_is_ours(address) || guard_is_ours(address) || map_find(address).address;
 }
 
-COLD void cache_report_wrong(const void *pointer, const char *call)
+OS_COLD void cache_report_wrong(const void *pointer, const char *call)
 {
 	struct block block = block_of(pointer);
 

@@ -15,8 +15,7 @@
 #include "percpu/percpu.h"
 #include "slab/stat.h"
 
-#define COLD	    __attribute__((cold, noinline))
-#define OUT_OF_LINE __attribute__((noinline))
+#define OUT_OF_LINE OS_NOINLINE
 
 #define BATCH_MAX (1u << 16) /* read before they are freed: half a second-level cache */
 
@@ -100,7 +99,7 @@ static bool is_too_many(const struct kmem_cache *s, size_t n)
 }
 
 /* The program gets these objects. False: it gets none of them after all. */
-static COLD bool watch_taken(struct kmem_cache *s, gfp_t flags, size_t n, void **p)
+static OS_COLD bool watch_taken(struct kmem_cache *s, gfp_t flags, size_t n, void **p)
 {
 	tools_wrote(p, n * sizeof(*p));
 	/* First what may put another object in the place of a wrong one. */
@@ -139,7 +138,7 @@ static OUT_OF_LINE int alloc_bulk_slow(struct kmem_cache *s, gfp_t flags, size_t
 }
 
 /* slab_strict_numa: the thread's policy may name another node for each object. */
-static COLD int alloc_bulk_strict(struct kmem_cache *s, gfp_t flags, size_t n, void **p)
+static OS_COLD int alloc_bulk_strict(struct kmem_cache *s, gfp_t flags, size_t n, void **p)
 {
 	if (is_too_many(s, n))
 		return 0;
@@ -170,7 +169,7 @@ static OUT_OF_LINE int alloc_many(struct kmem_cache *s, gfp_t flags, size_t n, v
 {
 	unsigned int done = rseq_pop_bulk(&s->sheaf.at, p, (unsigned int)n);
 
-	if (__builtin_expect(done == n && is_plain_bulk(flags), 1))
+	if (os_likely(done == n && is_plain_bulk(flags)))
 		return (int)n;
 	return alloc_bulk_slow(s, flags, n, p, done);
 }
@@ -183,12 +182,11 @@ static OUT_OF_LINE int alloc_many(struct kmem_cache *s, gfp_t flags, size_t n, v
  */
 SHEAF_PUBLIC int kmem_cache_alloc_bulk(struct kmem_cache *s, gfp_t flags, size_t n, void **p)
 {
-	if (__builtin_expect(!s, 0))
+	if (os_unlikely(!s))
 		return (int)cache_report_null("kmem_cache_alloc_bulk");
 #ifdef HAVE_RSEQ
-	if (n == 1 && !(flags & ~SHEAF_GFP_PLAIN) &&
-	    __builtin_expect(os_load_relaxed(&s->calls.pop_by), 1) &&
-	    __builtin_expect(rseq_pop((char *)s, p), 1))
+	if (n == 1 && !(flags & ~SHEAF_GFP_PLAIN) && os_likely(os_load_relaxed(&s->calls.pop_by)) &&
+	    os_likely(rseq_pop((char *)s, p)))
 		return 1;
 	if (!os.bulk_called && n - 1 < INT_MAX)
 		return alloc_many(s, flags, n, p);
@@ -258,8 +256,8 @@ static bool watch_free(struct kmem_cache *s, void *object, bool waited, const ch
 	return true;
 }
 
-static COLD void free_watched(struct kmem_cache *s, size_t n, void **p, bool waited,
-			      const char *call)
+static OS_COLD void free_watched(struct kmem_cache *s, size_t n, void **p, bool waited,
+				 const char *call)
 {
 	size_t from = 0;
 
@@ -338,7 +336,7 @@ static OUT_OF_LINE void free_many(struct kmem_cache *s, size_t n, void **p)
 {
 	unsigned int done = rseq_push_bulk(&s->sheaf.at, p, (unsigned int)n);
 
-	if (__builtin_expect(done < n, 0))
+	if (os_unlikely(done < n))
 		free_bulk_rest(s, p + done, (unsigned int)n - done);
 }
 #endif
@@ -346,8 +344,8 @@ static OUT_OF_LINE void free_many(struct kmem_cache *s, size_t n, void **p)
 SHEAF_PUBLIC void kmem_cache_free_bulk(struct kmem_cache *s, size_t n, void **p)
 {
 #ifdef HAVE_RSEQ
-	if (n == 1 && s && __builtin_expect(os_load_relaxed(&s->calls.push_by), 1) &&
-	    __builtin_expect(rseq_push((char *)s, p[0]), 1))
+	if (n == 1 && s && os_likely(os_load_relaxed(&s->calls.push_by)) &&
+	    os_likely(rseq_push((char *)s, p[0])))
 		return;
 	if (s && !os_watched() && by_rseq() && n - 1 < BATCH_MAX) {
 		free_many(s, n, p);

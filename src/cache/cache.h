@@ -28,10 +28,10 @@
 #include "grace/grace.h"
 #include "group/group.h"
 #include "os/channel.h"
+#include "os/compiler.h"
 #include "os/lock.h"
 #include "os/machine.h"
 #include "os/options/options.h"
-#include "os/public.h"
 #include "os/report/report.h"
 #include "os/tools.h"
 #include "os/tsan.h"
@@ -110,7 +110,7 @@ void leaks_at_exit(void);
 
 /* In src/control/ control.c: answer another process, if one asks. The caller holds no lock and has
  * nothing in hand. */
-void control_look(void) __attribute__((cold));
+void control_look(void) OS_COLD;
 
 /* --- create.c --------------------------------------------------------------------------------- */
 
@@ -127,30 +127,30 @@ void cache_unmake(struct kmem_cache *s);
 /* CACHE-C2: was it destroyed while objects were in use? */
 static inline bool cache_is_leaked(const struct kmem_cache *s)
 {
-	return __builtin_expect(!os_load_relaxed(&s->nr_names), 0);
+	return os_unlikely(!os_load_relaxed(&s->nr_names));
 }
 
 /* True, after a report, if the cache is NULL or was destroyed. For slow calls; the fast calls of a
  * destroyed cache are exchanged instead. The second one is for any context. */
-bool cache_is_unusable(struct kmem_cache *s, const char *call) __attribute__((cold));
-bool cache_is_unusable_nowait(struct kmem_cache *s, const char *call) __attribute__((cold));
+bool cache_is_unusable(struct kmem_cache *s, const char *call) OS_COLD;
+bool cache_is_unusable_nowait(struct kmem_cache *s, const char *call) OS_COLD;
 
 /* The same for frees, which a leaked cache takes. */
 static inline bool cache_is_gone(struct kmem_cache *s, const char *call)
 {
-	return __builtin_expect(!s || !s->name, 0) && cache_is_unusable(s, call);
+	return os_unlikely(!s || !s->name) && cache_is_unusable(s, call);
 }
 /* That report, deferred. */
 void cache_report_unusable(struct kmem_cache *s, const char *call);
 
 /* Report that the cache is NULL; returns 0. For fast paths, which return this, as the last thing
  * that they do, and so need no stack frame. */
-uintptr_t cache_report_null(const char *call) __attribute__((cold));
+uintptr_t cache_report_null(const char *call) OS_COLD;
 
 /* True, after a report: the first test of other calls that read the cache before that. */
 static inline bool cache_is_null(struct kmem_cache *s, const char *call)
 {
-	return __builtin_expect(!s, 0) && cache_is_unusable(s, call);
+	return os_unlikely(!s) && cache_is_unusable(s, call);
 }
 
 /* Put the objects that src/debug/ took out of use into their slabs, when a drained cache ends. */
@@ -173,7 +173,7 @@ static inline void cache_leave(void)
 	housekeep_if_due();
 	os_report_kept();
 	group_leave();
-	if (__builtin_expect(os_load_relaxed(&os_channel_is_on), 0))
+	if (os_unlikely(os_load_relaxed(&os_channel_is_on)))
 		control_look();
 }
 
@@ -197,7 +197,7 @@ void cache_flow_changed(struct kmem_cache *s);
  * a change, the next one handles it. */
 static inline void cache_see_flow(struct kmem_cache *s)
 {
-	if (__builtin_expect(os_load_relaxed(&s->sheaf.flow_changed), 0))
+	if (os_unlikely(os_load_relaxed(&s->sheaf.flow_changed)))
 		cache_flow_changed(s);
 }
 
@@ -209,7 +209,7 @@ static inline void cache_see_flow(struct kmem_cache *s)
 void *cache_alloc_slow(struct kmem_cache *s, gfp_t flags, bool popped);
 void *cache_alloc_on(struct kmem_cache *s, gfp_t flags, unsigned int node, enum slab_place place);
 /* An allocation returns NULL: count it, if a limit is the reason. */
-void cache_count_failure(struct kmem_cache *s) __attribute__((cold));
+void cache_count_failure(struct kmem_cache *s) OS_COLD;
 /* Move free objects out of the sheaves and the quarantine, and free slabs without live objects;
  * returns the number of slabs left. */
 unsigned int cache_give_up_free(struct kmem_cache *s);
@@ -265,7 +265,7 @@ static inline bool cache_is_watched(const struct kmem_cache *s)
 
 static inline bool cache_is_hardened(const struct kmem_cache *s)
 {
-	return __builtin_expect((s->flags & CACHE_HARDENED) != 0, 0);
+	return os_unlikely(s->flags & CACHE_HARDENED);
 }
 
 /* The program frees this pointer; NULL is allowed. False after a report: ignore it. */
@@ -313,7 +313,7 @@ struct kmem_cache *cache_of_guarded(const void *object);
 /* Is each object of this cache guarded while there is room? */
 static inline bool cache_is_guarded(const struct kmem_cache *s)
 {
-	return __builtin_expect((s->flags & DEBUG_GUARD) != 0, 0);
+	return os_unlikely(s->flags & DEBUG_GUARD);
 }
 
 /* Does the library know who allocated each object in use, or each guarded one? */
@@ -326,13 +326,13 @@ static inline bool cache_knows_users(const struct kmem_cache *s)
 /* Is the next object guarded? For calls that do not count down to the next sample. */
 static inline bool cache_guards_next(const struct kmem_cache *s)
 {
-	return cache_is_guarded(s) || (__builtin_expect(os_load_relaxed(&s->sheaf.sampled), 0) &&
+	return cache_is_guarded(s) || (os_unlikely(os_load_relaxed(&s->sheaf.sampled)) &&
 				       sample_is_taken(s->sheaf.slab.object_size));
 }
 
 static inline bool cache_is_checked(const struct kmem_cache *s)
 {
-	return __builtin_expect((s->flags & CACHE_DEBUG) != 0, 0);
+	return os_unlikely(s->flags & CACHE_DEBUG);
 }
 
 /* --- nolock.c, kfree_rcu.c -------------------------------------------------------------------- */

@@ -25,12 +25,7 @@
 #include "slab/defer.h"
 #include "slab/stat.h"
 
-#define COLD __attribute__((cold, noinline))
-/* Each function fits into one or two cache lines; if it were not aligned, it would need one
- * more. */
-#define FAST __attribute__((aligned(64)))
-
-static COLD void *alloc_slow(struct kmem_cache *s, gfp_t flags)
+static OS_COLD void *alloc_slow(struct kmem_cache *s, gfp_t flags)
 {
 	void *object;
 
@@ -41,12 +36,12 @@ static COLD void *alloc_slow(struct kmem_cache *s, gfp_t flags)
 	return object;
 }
 
-static COLD void *alloc_slow_plain(struct kmem_cache *s)
+static OS_COLD void *alloc_slow_plain(struct kmem_cache *s)
 {
 	return alloc_slow(s, GFP_KERNEL);
 }
 
-static COLD void free_slow(struct kmem_cache *s, void *object)
+static OS_COLD void free_slow(struct kmem_cache *s, void *object)
 {
 	if (sheaf_push_freed(&s->sheaf, (char *)s, object))
 		return;
@@ -55,22 +50,21 @@ static COLD void free_slow(struct kmem_cache *s, void *object)
 }
 
 #define DEFINE_ALLOC_PLAIN(suffix, POP)                                                            \
-	static FAST void *alloc_plain_##suffix(struct kmem_cache *s)                               \
+	static OS_FAST void *alloc_plain_##suffix(struct kmem_cache *s)                            \
 	{                                                                                          \
 		void *object;                                                                      \
                                                                                                    \
-		if (__builtin_expect(POP((char *)s, &object), 1))                                  \
+		if (os_likely(POP((char *)s, &object)))                                            \
 			return object;                                                             \
 		return alloc_slow_plain(s);                                                        \
 	}
 
 #define DEFINE_ALLOC(suffix, POP)                                                                  \
-	static FAST void *alloc_##suffix(struct kmem_cache *s, gfp_t flags)                        \
+	static OS_FAST void *alloc_##suffix(struct kmem_cache *s, gfp_t flags)                     \
 	{                                                                                          \
 		void *object;                                                                      \
                                                                                                    \
-		if (__builtin_expect(!(flags & ~SHEAF_GFP_PLAIN), 1) &&                            \
-		    __builtin_expect(POP((char *)s, &object), 1))                                  \
+		if (os_likely(!(flags & ~SHEAF_GFP_PLAIN)) && os_likely(POP((char *)s, &object)))  \
 			return object;                                                             \
 		return alloc_slow(s, flags);                                                       \
 	}
@@ -79,9 +73,9 @@ static COLD void free_slow(struct kmem_cache *s, void *object)
 	DEFINE_ALLOC_PLAIN(suffix, POP)                                                            \
 	DEFINE_ALLOC(suffix, POP)                                                                  \
                                                                                                    \
-	static FAST void free_##suffix(struct kmem_cache *s, void *object)                         \
+	static OS_FAST void free_##suffix(struct kmem_cache *s, void *object)                      \
 	{                                                                                          \
-		if (!__builtin_expect(PUSH((char *)s, object), 1))                                 \
+		if (!os_likely(PUSH((char *)s, object)))                                           \
 			free_slow(s, object);                                                      \
 	}
 
@@ -308,7 +302,7 @@ static void choose_alloc(struct kmem_cache *s)
 }
 #endif
 
-COLD void cache_flow_changed(struct kmem_cache *s)
+OS_COLD void cache_flow_changed(struct kmem_cache *s)
 {
 	os_exchange(&s->sheaf.flow_changed, 0);
 	choose_alloc(s);

@@ -12,9 +12,6 @@
 #include "os/section_c.h"
 #include "page/mark.h"
 
-#define COLD __attribute__((cold, noinline))
-#define FAST __attribute__((aligned(64)))
-
 slab_flags_t hardened_flags(slab_flags_t flags, bool has_ctor)
 {
 	const struct os_options *o = &os_options;
@@ -64,7 +61,7 @@ static bool is_object(struct kmem_cache *s, const void *object)
 
 /* --- to the program --------------------------------------------------------------------------- */
 
-static COLD void report_pop(struct kmem_cache *s, void *object)
+static OS_COLD void report_pop(struct kmem_cache *s, void *object)
 {
 	os_misuse_later(s->name,
 			"kmem_cache_alloc(%s): a sheaf holds %p, which is not a free object of "
@@ -82,7 +79,7 @@ static inline bool is_takeable(struct kmem_cache *s, const void *object)
 	return !(s->flags & CACHE_CHECK_POP) || page_owner(object) == &s->sheaf.slab;
 }
 
-static COLD void *take_another(struct kmem_cache *s, void *object, gfp_t flags)
+static OS_COLD void *take_another(struct kmem_cache *s, void *object, gfp_t flags)
 {
 	/* A guarded object has no mark, and is in no sheaf. */
 	if (!object || guard_is_ours(object))
@@ -96,9 +93,9 @@ static COLD void *take_another(struct kmem_cache *s, void *object, gfp_t flags)
 
 static inline void *take(struct kmem_cache *s, void *object, gfp_t flags)
 {
-	if (__builtin_expect(!is_takeable(s, object), 0))
+	if (os_unlikely(!is_takeable(s, object)))
 		object = take_another(s, object, flags);
-	if (__builtin_expect(s->flags & CACHE_ZERO_ALLOC || flags & __GFP_ZERO, 0) && object)
+	if (os_unlikely(s->flags & CACHE_ZERO_ALLOC || flags & __GFP_ZERO) && object)
 		cache_zero(s, object);
 	return object;
 }
@@ -136,7 +133,7 @@ bool hardened_take_all(struct kmem_cache *s, gfp_t flags, size_t n, void **objec
 	return true;
 }
 
-static COLD void *hardened_alloc_slow(struct kmem_cache *s, gfp_t flags)
+static OS_COLD void *hardened_alloc_slow(struct kmem_cache *s, gfp_t flags)
 {
 	bool popped = !(flags & ~SHEAF_GFP_PLAIN);
 	void *object;
@@ -151,7 +148,7 @@ static COLD void *hardened_alloc_slow(struct kmem_cache *s, gfp_t flags)
 
 /* What the fast path of an allocation does not do: caches without marks, clearing, wrong
  * pointers. */
-static __attribute__((noinline)) void *take_slowly(struct kmem_cache *s, void *object, gfp_t flags)
+static OS_NOINLINE void *take_slowly(struct kmem_cache *s, void *object, gfp_t flags)
 {
 	tsan_taken(object);
 	object = take(s, object, flags);
@@ -161,7 +158,7 @@ static __attribute__((noinline)) void *take_slowly(struct kmem_cache *s, void *o
 
 /* --- from the program ------------------------------------------------------------------------- */
 
-static COLD void report_free(struct kmem_cache *s, void *object, const char *call)
+static OS_COLD void report_free(struct kmem_cache *s, void *object, const char *call)
 {
 	struct slab_cache *cache = &s->sheaf.slab;
 
@@ -185,13 +182,13 @@ static inline bool may_free(struct kmem_cache *s, const void *object)
 
 static inline bool free_object(struct kmem_cache *s, void *object, const char *call)
 {
-	if (__builtin_expect(!may_free(s, object), 0)) {
+	if (os_unlikely(!may_free(s, object))) {
 		if (!object || guard_is_ours(object))
 			return true;
 		report_free(s, object, call);
 		return false;
 	}
-	if (__builtin_expect(s->flags & CACHE_ZERO_FREE, 0))
+	if (os_unlikely(s->flags & CACHE_ZERO_FREE))
 		cache_zero(s, object);
 	return true;
 }
@@ -231,7 +228,7 @@ void hardened_free_waited(struct kmem_cache *s, void *object)
 }
 
 /* What the fast path of a free does not do. */
-static __attribute__((noinline)) bool free_slowly(struct kmem_cache *s, void *object)
+static OS_NOINLINE bool free_slowly(struct kmem_cache *s, void *object)
 {
 	bool right = free_object(s, object, cache_free_call(s));
 
@@ -242,7 +239,7 @@ static __attribute__((noinline)) bool free_slowly(struct kmem_cache *s, void *ob
 	return right;
 }
 
-static COLD void hardened_free_slow(struct kmem_cache *s, void *object)
+static OS_COLD void hardened_free_slow(struct kmem_cache *s, void *object)
 {
 	cache_free_slow(s, object, cache_free_call(s));
 	cache_leave();
@@ -253,35 +250,35 @@ static COLD void hardened_free_slow(struct kmem_cache *s, void *object)
 /* True if a call must only look at the mark: it need not clear the object. */
 static inline bool only_marked(const struct kmem_cache *s, slab_flags_t zero)
 {
-	return __builtin_expect((s->flags & (CACHE_MARKED | zero)) == CACHE_MARKED, 1);
+	return os_likely((s->flags & (CACHE_MARKED | zero)) == CACHE_MARKED);
 }
 
 #define DEFINE_CALLS(suffix, POP, PUSH)                                                            \
-	static FAST void *alloc_marked_##suffix(struct kmem_cache *s, gfp_t flags)                 \
+	static OS_FAST void *alloc_marked_##suffix(struct kmem_cache *s, gfp_t flags)              \
 	{                                                                                          \
 		void *object;                                                                      \
                                                                                                    \
-		if (__builtin_expect(flags & ~SHEAF_GFP_PLAIN, 0) ||                               \
-		    __builtin_expect(!POP((char *)s, &object), 0))                                 \
+		if (os_unlikely(flags & ~SHEAF_GFP_PLAIN) ||                                       \
+		    os_unlikely(!POP((char *)s, &object)))                                         \
 			return hardened_alloc_slow(s, flags);                                      \
 		if (only_marked(s, CACHE_ZERO_ALLOC) &&                                            \
-		    __builtin_expect(change_mark(s, object, MARK_FREE, MARK_USED), 1))             \
+		    os_likely(change_mark(s, object, MARK_FREE, MARK_USED)))                       \
 			return object;                                                             \
 		return take_slowly(s, object, flags);                                              \
 	}                                                                                          \
                                                                                                    \
-	static FAST void *alloc_plain_marked_##suffix(struct kmem_cache *s)                        \
+	static OS_FAST void *alloc_plain_marked_##suffix(struct kmem_cache *s)                     \
 	{                                                                                          \
 		return alloc_marked_##suffix(s, GFP_KERNEL);                                       \
 	}                                                                                          \
                                                                                                    \
-	static FAST void free_marked_##suffix(struct kmem_cache *s, void *object)                  \
+	static OS_FAST void free_marked_##suffix(struct kmem_cache *s, void *object)               \
 	{                                                                                          \
 		if (!(only_marked(s, CACHE_ZERO_FREE) &&                                           \
-		      __builtin_expect(change_mark(s, object, MARK_USED, MARK_FREE), 1)) &&        \
+		      os_likely(change_mark(s, object, MARK_USED, MARK_FREE))) &&                  \
 		    !free_slowly(s, object))                                                       \
 			return;                                                                    \
-		if (!__builtin_expect(PUSH((char *)s, object), 1))                                 \
+		if (!os_likely(PUSH((char *)s, object)))                                           \
 			hardened_free_slow(s, object);                                             \
 	}
 

@@ -45,6 +45,7 @@
 #ifndef SHEAF_CACHE_HOUSEKEEPING_H
 #define SHEAF_CACHE_HOUSEKEEPING_H
 
+#include "os/compiler.h"
 #include "page/decay.h"
 
 /* How often rows are looked at. With IDLE_MS, a row is emptied within a second. */
@@ -55,7 +56,7 @@
 #define HOUSE_SLEEP_MOST  1000
 
 /* Do a round, or let the thread do it. */
-void housekeep(void) __attribute__((cold));
+void housekeep(void) OS_COLD;
 /* Around fork(): no round runs. In the child there is no thread. */
 void housekeeping_lock(void);
 void housekeeping_unlock(void);
@@ -68,7 +69,7 @@ bool passes_go_on(uint32_t now);
 /* At the end of a call, as cache_leave(). */
 static inline void housekeep_if_due(void)
 {
-	if (__builtin_expect(os_load_relaxed(&decay_time.due), 0))
+	if (os_unlikely(os_load_relaxed(&decay_time.due)))
 		housekeep();
 }
 

@@ -28,9 +28,6 @@
 #include "rcu/stat.h"
 #include "slab/late.h"
 
-#define COLD __attribute__((cold, noinline))
-#define FAST __attribute__((aligned(64)))
-
 /* The provider of a cache that has retired objects before, or of the process. Here and below, s is
  * NULL for large blocks. */
 static struct grace *grace_of_cache(struct kmem_cache *s)
@@ -141,7 +138,7 @@ bool cache_retire(struct kmem_cache *s, void *object, const char *call)
 	return slab_leave_out_foreign(&s->sheaf.slab, &object, 1, 1, call);
 }
 
-static COLD void retire_slow(struct kmem_cache *s, void *object, size_t offset)
+static OS_COLD void retire_slow(struct kmem_cache *s, void *object, size_t offset)
 {
 	const char *call = offset == RCU_NO_HEAD ? "kmem_cache_free_rcu" : "kfree_rcu";
 	int saved = errno;
@@ -166,7 +163,7 @@ static struct kmem_cache *owner_of(const void *object)
 	return owner && owner != &kmalloc_large.sheaf.slab ? cache_of_slab(owner) : NULL;
 }
 
-static COLD void retire_other(void *object, size_t offset)
+static OS_COLD void retire_other(void *object, size_t offset)
 {
 	if (!ZERO_OR_NULL_PTR(object))
 		retire_slow(cache_of_guarded(object), object, offset);
@@ -174,7 +171,7 @@ static COLD void retire_other(void *object, size_t offset)
 
 /* Push into this CPU's rcu_free sheaf: in one section, as the cache's retire_by says, whose address
  * is also its handle. A jump chooses the section, so that it does not wait for that byte. */
-static inline __attribute__((always_inline)) bool push_at_once(struct kmem_cache *s, void *object)
+static OS_ALWAYS_INLINE bool push_at_once(struct kmem_cache *s, void *object)
 {
 	(void)s;
 	(void)object;
@@ -203,25 +200,25 @@ static bool push_called(struct kmem_cache *s, void *object)
 
 /* After push_at_once(). The last thing that its callers do, so that they save no registers around
  * the section. */
-static __attribute__((noinline)) void retire_rest(struct kmem_cache *s, void *object, size_t offset)
+static OS_NOINLINE void retire_rest(struct kmem_cache *s, void *object, size_t offset)
 {
-	if (__builtin_expect(s == &kmalloc_large, 0))
+	if (os_unlikely(s == &kmalloc_large))
 		retire_other(object, offset);
 	else if (!push_called(s, object))
 		retire_slow(s, object, offset);
 }
 
-static COLD void retire_to_null(const void *object)
+static OS_COLD void retire_to_null(const void *object)
 {
 	if (object)
 		cache_is_unusable(NULL, "kmem_cache_free_rcu");
 }
 
-SHEAF_PUBLIC FAST void kmem_cache_free_rcu(struct kmem_cache *s, void *object)
+SHEAF_PUBLIC OS_FAST void kmem_cache_free_rcu(struct kmem_cache *s, void *object)
 {
-	if (__builtin_expect(!s, 0))
+	if (os_unlikely(!s))
 		retire_to_null(object);
-	else if (__builtin_expect(!push_at_once(s, object), 0))
+	else if (os_unlikely(!push_at_once(s, object)))
 		retire_rest(s, object, RCU_NO_HEAD);
 }
 
@@ -233,14 +230,14 @@ SHEAF_PUBLIC void kmem_cache_free_bulk_rcu(struct kmem_cache *s, size_t n, void 
 		kmem_cache_free_rcu(s, p[i]);
 }
 
-SHEAF_PUBLIC FAST void __kvfree_rcu(const void *pointer, size_t offset)
+SHEAF_PUBLIC OS_FAST void __kvfree_rcu(const void *pointer, size_t offset)
 {
 	void *object = (void *)(uintptr_t)pointer;
 	struct slab_cache *owner = page_owner(object);
 
-	if (__builtin_expect(!owner, 0))
+	if (os_unlikely(!owner))
 		retire_other(object, offset);
-	else if (__builtin_expect(!push_at_once(cache_of_slab(owner), object), 0))
+	else if (os_unlikely(!push_at_once(cache_of_slab(owner), object)))
 		retire_rest(cache_of_slab(owner), object, offset);
 }
 
@@ -257,7 +254,7 @@ static void retire_or_wait(struct kmem_cache *s, void *object)
 	cache_free_waited(1, &object, "kfree_rcu_mightsleep");
 }
 
-static __attribute__((noinline)) void retire_sleeping(void *object)
+static OS_NOINLINE void retire_sleeping(void *object)
 {
 	struct kmem_cache *s = owner_of(object);
 	int saved = errno;
@@ -272,13 +269,12 @@ static __attribute__((noinline)) void retire_sleeping(void *object)
 	errno = saved;
 }
 
-SHEAF_PUBLIC FAST void kvfree_rcu_mightsleep(const void *pointer)
+SHEAF_PUBLIC OS_FAST void kvfree_rcu_mightsleep(const void *pointer)
 {
 	void *object = (void *)(uintptr_t)pointer;
 	struct slab_cache *owner = page_owner(object);
 
-	if (__builtin_expect(!owner, 0) ||
-	    __builtin_expect(!push_at_once(cache_of_slab(owner), object), 0))
+	if (os_unlikely(!owner) || os_unlikely(!push_at_once(cache_of_slab(owner), object)))
 		retire_sleeping(object);
 }
 

@@ -73,7 +73,7 @@ static void disown_large(struct slab *run)
 {
 	uint64_t state = os_load_relaxed(&run->state);
 
-	if (__builtin_expect(!(state & SLAB_OWNED), 1))
+	if (os_likely(!(state & SLAB_OWNED)))
 		return;
 	os_store_relaxed(&run->state, state & ~SLAB_OWNED);
 	stock_uncharge((uint32_t)os_load_relaxed(&run->bits), large_size(run));

@@ -11,8 +11,6 @@
 #include "os/report/report.h"
 #include "percpu/stat.h"
 
-#define COLD __attribute__((cold, noinline))
-
 /* Take an object from a slab of this node, or of any node. */
 static void *take_try(struct kmem_cache *s, unsigned int node)
 {
@@ -28,7 +26,7 @@ static void *take_try(struct kmem_cache *s, unsigned int node)
 }
 
 /* A wrong object is left out, and not replaced: that could take a wait. */
-static COLD void *watch_taken_nolock(struct kmem_cache *s, void *object)
+static OS_COLD void *watch_taken_nolock(struct kmem_cache *s, void *object)
 {
 	if (object && cache_is_hardened(s) && !hardened_take_try(s, object))
 		return NULL;
@@ -37,7 +35,7 @@ static COLD void *watch_taken_nolock(struct kmem_cache *s, void *object)
 }
 
 /* The program gets nothing: the object goes back. */
-static COLD void *charge(struct kmem_cache *s, void *object, gfp_t gfp)
+static OS_COLD void *charge(struct kmem_cache *s, void *object, gfp_t gfp)
 {
 	if (!object || account_taken_try(s, gfp, object))
 		return object;

@@ -17,8 +17,6 @@
 #include "os/report/report.h"
 #include "percpu/prefill.h"
 
-#define COLD __attribute__((cold, noinline))
-
 /* The fields that the public header's pop uses. A cache's address is its handle. */
 _Static_assert(offsetof(struct sheaf_lent, by) == offsetof(struct sheaf, lent_by) &&
 		       offsetof(struct sheaf_lent, objects) == offsetof(struct sheaf, objects),
@@ -29,7 +27,7 @@ static struct sheaf *of_user(struct slab_sheaf *sheaf)
 	return (struct sheaf *)sheaf;
 }
 
-static COLD bool is_not_out(struct kmem_cache *s, const struct sheaf *sheaf, const char *call)
+static OS_COLD bool is_not_out(struct kmem_cache *s, const struct sheaf *sheaf, const char *call)
 {
 	if (sheaf)
 		os_misuse_later(
@@ -80,7 +78,7 @@ static bool fill_sheaf(struct kmem_cache *s, struct sheaf *sheaf, gfp_t gfp, uns
 
 /* The objects from this number on belong to the user now, because the library does not see their
  * pops. A wrong object that cannot be replaced is left out. */
-static COLD void watch_lent(struct kmem_cache *s, struct sheaf *sheaf, unsigned int from)
+static OS_COLD void watch_lent(struct kmem_cache *s, struct sheaf *sheaf, unsigned int from)
 {
 	unsigned int n = from;
 
@@ -92,7 +90,7 @@ static COLD void watch_lent(struct kmem_cache *s, struct sheaf *sheaf, unsigned 
 
 /* Each of its objects is charged when it is popped. That must not fail, so there is a place for
  * the owner of each now: for the objects from this number on. False: there is no memory. */
-static COLD bool account_lent(struct kmem_cache *s, const struct sheaf *sheaf, unsigned int from)
+static OS_COLD bool account_lent(struct kmem_cache *s, const struct sheaf *sheaf, unsigned int from)
 {
 	for (unsigned int i = from; i < sheaf->size; i++) {
 		uint32_t *at = account_place(s, sheaf->objects[i], true);
@@ -126,7 +124,7 @@ static struct slab_sheaf *to_user(struct kmem_cache *s, struct sheaf *sheaf, uns
 }
 
 /* Leave out objects that may not be freed. */
-static COLD void watch_returned(struct kmem_cache *s, struct sheaf *sheaf)
+static OS_COLD void watch_returned(struct kmem_cache *s, struct sheaf *sheaf)
 {
 	unsigned int n = 0;
 
@@ -162,7 +160,7 @@ static void give_back(struct kmem_cache *s, struct sheaf *sheaf, gfp_t gfp)
 }
 
 /* The user does not get it. */
-static COLD struct sheaf *fail_prefill(struct kmem_cache *s, struct sheaf *sheaf)
+static OS_COLD struct sheaf *fail_prefill(struct kmem_cache *s, struct sheaf *sheaf)
 {
 	tsan_given(sheaf);
 	give_back(s, sheaf, 0);
@@ -198,8 +196,8 @@ static bool is_too_large(const struct kmem_cache *s, unsigned int n, const char 
 }
 
 /* More objects than the spare has, or there is no spare; an existing spare is filled first. */
-static COLD struct sheaf *prefill(struct kmem_cache *s, gfp_t gfp, struct sheaf *spare,
-				  unsigned int n)
+static OS_COLD struct sheaf *prefill(struct kmem_cache *s, gfp_t gfp, struct sheaf *spare,
+				     unsigned int n)
 {
 	struct sheaf *sheaf;
 
@@ -285,7 +283,7 @@ SHEAF_PUBLIC void kmem_cache_return_sheaf(struct kmem_cache *s, gfp_t gfp, struc
 	}
 }
 
-static COLD void clear_object(struct kmem_cache *s, void *object, gfp_t gfp)
+static OS_COLD void clear_object(struct kmem_cache *s, void *object, gfp_t gfp)
 {
 	if (object && (cache_check_gfp_later(s, gfp) & __GFP_ZERO))
 		cache_zero(s, object);

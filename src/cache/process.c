@@ -224,7 +224,7 @@ static __attribute__((destructor(101))) void at_exit(void)
 }
 
 /* Once, because each call tries again. */
-static __attribute__((cold, noinline)) void report_no_memory(void)
+static OS_COLD void report_no_memory(void)
 {
 	char why[200];
 

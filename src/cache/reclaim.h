@@ -30,6 +30,7 @@
 
 #include <sheaf/slab.h>
 
+#include "os/compiler.h"
 #include "page/limit.h"
 
 /* Above the soft limit, shrinkers are asked so often, at most. Half: twice the calls of the
@@ -40,23 +41,23 @@
 void reclaim_caches(void);
 /* What shrinkers have, if the flags allow waiting; marked caches, and free pages. Returns false if
  * there was nothing. */
-bool reclaim_everything(gfp_t flags) __attribute__((cold));
+bool reclaim_everything(gfp_t flags) OS_COLD;
 /* Called after `tries` failures to allocate from this cache, or (NULL) pages: free what is
  * possible, and return true if the caller should try again. */
-bool reclaim_for(struct kmem_cache *s, gfp_t flags, int tries) __attribute__((cold));
+bool reclaim_for(struct kmem_cache *s, gfp_t flags, int tries) OS_COLD;
 /* Free the objects of all caches whose grace period has passed. Returns false if there are none. */
-bool reclaim_passed(void) __attribute__((cold));
+bool reclaim_passed(void) OS_COLD;
 /* Free the objects of this cache, or (NULL) all, that are in quarantine; if the caller may wait, or
  * no drain runs, other drains wait meanwhile (RECLAIM-R2). */
 void reclaim_quarantine(struct kmem_cache *s, bool wait);
 /* Would the cache's own limit refuse its smallest slab now? */
 bool reclaim_own_limit_refuses(const struct kmem_cache *s);
-void reclaim_above_soft(gfp_t flags) __attribute__((cold));
+void reclaim_above_soft(gfp_t flags) OS_COLD;
 
 /* At the beginning of a slow path, and in the background thread. */
 static inline void reclaim_if_above_soft(gfp_t flags)
 {
-	if (__builtin_expect(page_is_above_soft(), 0) && gfpflags_allow_blocking(flags))
+	if (os_unlikely(page_is_above_soft()) && gfpflags_allow_blocking(flags))
 		reclaim_above_soft(flags);
 }
 

@@ -55,7 +55,7 @@ static inline bool shrinkers_exist(void)
  * Ask each shrinker to free 1 / 2^part of its objects, adjusted by its cost; 0: all. Does nothing
  * in a callback of a shrinker.
  */
-void shrinkers_run(gfp_t flags, unsigned int part) __attribute__((cold));
+void shrinkers_run(gfp_t flags, unsigned int part) OS_COLD;
 
 /* Around fork(). */
 void shrinkers_lock(void);

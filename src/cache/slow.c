@@ -105,9 +105,8 @@ void cache_count_failure(struct kmem_cache *s)
 }
 
 /* The slabs had no object: reclaim, as far as the flags allow that. */
-static __attribute__((cold, noinline)) bool alloc_again(struct kmem_cache *s, gfp_t flags,
-							unsigned int node, enum slab_place place,
-							void **object)
+static OS_COLD bool alloc_again(struct kmem_cache *s, gfp_t flags, unsigned int node,
+				enum slab_place place, void **object)
 {
 	for (int tries = 0; reclaim_for(s, flags, tries); tries++)
 		if (slab_take(&s->sheaf.slab, node, place, object, 1) == 1)
@@ -174,7 +173,7 @@ void cache_give(struct kmem_cache *s, void **objects, unsigned int n, const char
 		return;
 	}
 	sheaf_give_deferred(&s->sheaf);
-	if (__builtin_expect(guard_range.size != 0, 0))
+	if (os_unlikely(guard_range.size))
 		n = cache_free_all_guarded(s, objects, n, false, call);
 	stat_add(&s->sheaf.slab, STAT_free_slowpath, n);
 	slab_give(&s->sheaf.slab, objects, n, call);

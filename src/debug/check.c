@@ -180,7 +180,7 @@ static bool change_state(struct slab_cache *cache, void *object, uint32_t from, 
 {
 	uint32_t state = from;
 
-	return __builtin_expect(os_cmpxchg(&debug_head(cache, object)->state, &state, to), 1) ||
+	return os_likely(os_cmpxchg(&debug_head(cache, object)->state, &state, to)) ||
 	       settle(cache, object, state, to, call);
 }
 

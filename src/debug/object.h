@@ -88,11 +88,11 @@ static inline bool debug_is_free_in_slab(const struct slab_cache *cache, const v
 
 /* T: write a line about an allocation or a free. */
 void debug_write_trace(const struct slab_cache *cache, const void *object, size_t size,
-		       const char *what) __attribute__((cold));
+		       const char *what) OS_COLD;
 
 static inline bool debug_is_traced(const struct slab_cache *cache)
 {
-	return __builtin_expect((os_load_relaxed(&debug_of(cache)->switched) & SLAB_TRACE) != 0, 0);
+	return os_unlikely(os_load_relaxed(&debug_of(cache)->switched) & SLAB_TRACE);
 }
 
 /* --- traces.c --------------------------------------------------------------------------------- */

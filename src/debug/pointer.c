@@ -46,7 +46,7 @@ bool debug_is_object(struct slab_cache *cache, void *pointer, const char *call)
 
 	if (slab && os_load_acquire(&slab->cache) == cache)
 		index = slab_index(cache, slab, pointer);
-	if (__builtin_expect(index != SLAB_NO_OBJECT && slab_is_prepared(cache, slab, index), 1))
+	if (os_likely(index != SLAB_NO_OBJECT && slab_is_prepared(cache, slab, index)))
 		return true;
 	report_pointer(cache, pointer, slab, call);
 	return false;

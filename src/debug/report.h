@@ -13,6 +13,7 @@
 #define SHEAF_DEBUG_REPORT_H
 
 #include "debug/object.h"
+#include "os/compiler.h"
 
 struct os_record;
 
@@ -47,14 +48,13 @@ static inline struct debug_fault debug_fault_of(const struct slab_cache *cache, 
 }
 
 /* `what` in the kernel's words; `advice`: where to look. */
-void debug_report(const struct debug_fault *fault, const char *what, const char *advice)
-	__attribute__((cold));
+void debug_report(const struct debug_fault *fault, const char *what, const char *advice) OS_COLD;
 /* A call got an object in this state, which it cannot have; advice: NULL for a second free. */
-void debug_report_state(const struct debug_fault *fault, uint32_t state, const char *advice)
-	__attribute__((cold));
+void debug_report_state(const struct debug_fault *fault, uint32_t state,
+			const char *advice) OS_COLD;
 /* Report and restore bytes that are not fault->expected. Returns the number of faults: 0 or 1. */
 int debug_restore(struct debug_fault *fault, uint8_t *from, size_t length, const char *what,
-		  const char *advice) __attribute__((cold));
+		  const char *advice) OS_COLD;
 
 /* Where to look, if a call that does not free gets the pointer. */
 #define DEBUG_ADVICE_OF_USE "look for a pointer to it that is used after the free"
@@ -62,7 +62,7 @@ int debug_restore(struct debug_fault *fault, uint8_t *from, size_t length, const
 /* --- its parts -------------------------------------------------------------------------------- */
 
 /* Begin a report of this kind about a cache, as os_record_begin(). */
-struct os_record *debug_begin(const char *name, const char *what) __attribute__((cold));
+struct os_record *debug_begin(const char *name, const char *what) OS_COLD;
 /* The object that this address is in or next to. The library's data and the red zone in front of an
  * object belong to it, not to the object before. In pointer.c. */
 char *debug_nearest_object(const struct slab_cache *cache, const struct slab *slab,
@@ -75,8 +75,7 @@ void debug_tell_place(struct os_record *report, const char *address, const char 
 bool debug_has_object(const struct debug_fault *fault);
 /* Add the lines about fault->object: where the pointer is, its state, who allocated and freed it,
  * and a dump. */
-void debug_tell_object(struct os_record *report, const struct debug_fault *fault)
-	__attribute__((cold));
+void debug_tell_object(struct os_record *report, const struct debug_fault *fault) OS_COLD;
 /* Without dump. */
 void debug_tell_guarded(struct os_record *report, const struct guard_slot *slot);
 

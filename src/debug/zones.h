@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "debug/object.h"
+#include "os/compiler.h"
 #include "os/tools.h"
 
 /*
@@ -86,9 +87,8 @@ static inline void debug_fill_free(const struct slab_cache *cache, void *object)
 /* Report what is wrong with the red zones, or with the poison, and restore it. Returns the number
  * of faults. */
 int zones_report(struct slab_cache *cache, void *object, size_t size, uint8_t byte,
-		 const char *call) __attribute__((cold));
-int zones_report_poison(struct slab_cache *cache, void *object, const char *call)
-	__attribute__((cold));
+		 const char *call) OS_COLD;
+int zones_report_poison(struct slab_cache *cache, void *object, const char *call) OS_COLD;
 
 /* For tools that watch memory: the library may access a free object and its red zones, or nobody
  * may again. Readers may always look at a stable object. */

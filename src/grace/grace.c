@@ -282,7 +282,7 @@ static void start_at(struct grace *grace, uint64_t now)
 
 	/* It is registered with no provider. A call of the program starts the batch, or the
 	 * callback of another one. */
-	if (__builtin_expect(os_thread_is_own(), 0)) {
+	if (os_unlikely(os_thread_is_own())) {
 		grace_start_later(grace);
 		return;
 	}

@@ -207,12 +207,12 @@ void grace_start(struct grace *grace);
 void grace_start_later(struct grace *grace);
 
 extern uint32_t grace_some_wanted;
-void grace_start_all_wanted(void) __attribute__((cold));
+void grace_start_all_wanted(void) OS_COLD;
 
 /* With no lock held and nothing in hand: start batches that were deferred. */
 static inline void grace_start_wanted(void)
 {
-	if (__builtin_expect(os_load_relaxed(&grace_some_wanted) != 0, 0))
+	if (os_unlikely(os_load_relaxed(&grace_some_wanted)))
 		grace_start_all_wanted();
 }
 

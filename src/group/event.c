@@ -132,8 +132,7 @@ static uint32_t events_of(struct kmem_group *g)
 }
 
 /* The first of its events, if another caller has not taken it. */
-static __attribute__((noinline)) void call_event(struct kmem_group *g,
-						 const struct kmem_group_args *args)
+static OS_NOINLINE void call_event(struct kmem_group *g, const struct kmem_group_args *args)
 {
 	uint32_t events = events_of(g), first = events & -events;
 	struct os_program call;

@@ -111,7 +111,7 @@ extern struct groups groups __attribute__((visibility("hidden")));
 
 static inline bool groups_exist(void)
 {
-	return __builtin_expect(os_load_relaxed(&groups.begun), 0);
+	return os_unlikely(os_load_relaxed(&groups.begun));
 }
 
 /*
@@ -227,7 +227,7 @@ void group_fails(struct kmem_group *g);
 /* --- event.c ---------------------------------------------------------------------------------- */
 
 void group_add_event(struct kmem_group *g, enum kmem_group_event event);
-void group_report_events(void) __attribute__((cold));
+void group_report_events(void) OS_COLD;
 /* End the turn of a caller that does not come back: it has vanished, or is this thread, and its
  * callback was left. here: the frame of the call. */
 void group_end_left(struct kmem_group *g, uintptr_t here);
@@ -242,7 +242,7 @@ bool group_reclaim(struct kmem_group *g, uint64_t bytes, const struct kmem_group
 /* At the end of calls, with no lock held and nothing in hand. */
 static inline void group_leave(void)
 {
-	if (__builtin_expect(os_load_relaxed(&groups.events) != NULL, 0))
+	if (os_unlikely(os_load_relaxed(&groups.events)))
 		group_report_events();
 }
 

@@ -71,13 +71,13 @@ static void *alloc_of(kmem_buckets *set, size_t size, gfp_t flags, size_t most, 
 	return SHEAF_CALL(s, alloc)(s, flags);
 }
 
-SHEAF_PUBLIC OS_NOT_INLINED void *kmem_buckets_alloc(kmem_buckets *set, size_t size, gfp_t flags)
+SHEAF_PUBLIC OS_NOINLINE void *kmem_buckets_alloc(kmem_buckets *set, size_t size, gfp_t flags)
 {
 	return alloc_of(set, size, flags, KMALLOC_MAX_SIZE, "kmem_buckets_alloc",
 			__builtin_return_address(0));
 }
 
-SHEAF_PUBLIC OS_NOT_INLINED void *kmem_buckets_valloc(kmem_buckets *set, size_t size, gfp_t flags)
+SHEAF_PUBLIC OS_NOINLINE void *kmem_buckets_valloc(kmem_buckets *set, size_t size, gfp_t flags)
 {
 	return alloc_of(set, size, flags, INT_MAX, "kmem_buckets_valloc",
 			__builtin_return_address(0));

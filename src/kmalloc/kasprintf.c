@@ -26,12 +26,12 @@ static char *print(gfp_t flags, const char *format, va_list arguments, const voi
 	return text;
 }
 
-SHEAF_PUBLIC OS_NOT_INLINED char *kvasprintf(gfp_t flags, const char *format, va_list arguments)
+SHEAF_PUBLIC OS_NOINLINE char *kvasprintf(gfp_t flags, const char *format, va_list arguments)
 {
 	return print(flags, format, arguments, __builtin_return_address(0));
 }
 
-SHEAF_PUBLIC OS_NOT_INLINED char *kasprintf(gfp_t flags, const char *format, ...)
+SHEAF_PUBLIC OS_NOINLINE char *kasprintf(gfp_t flags, const char *format, ...)
 {
 	va_list arguments;
 	char *text;

@@ -8,15 +8,13 @@
 #include "os/report/report.h"
 #include "os/tools.h"
 
-#define COLD __attribute__((cold, noinline))
-
 static void free_any(const void *pointer, const char *call)
 {
 	cache_free_any(pointer, call);
 	cache_leave();
 }
 
-static COLD void free_unowned(const void *block)
+static OS_COLD void free_unowned(const void *block)
 {
 	free_any(block, "kfree");
 }
@@ -26,7 +24,7 @@ SHEAF_PUBLIC void kfree(const void *block)
 	struct slab_cache *owner = page_owner(block);
 	struct kmem_cache *s;
 
-	if (__builtin_expect(!owner, 0)) {
+	if (os_unlikely(!owner)) {
 		free_unowned(block);
 		return;
 	}
@@ -182,13 +180,13 @@ static void *resize(const void *pointer, size_t size, gfp_t flags, size_t most, 
 	return larger ? move(larger, &block, block.size, call) : NULL;
 }
 
-SHEAF_PUBLIC OS_NOT_INLINED void *krealloc(const void *block, size_t size, gfp_t flags)
+SHEAF_PUBLIC OS_NOINLINE void *krealloc(const void *block, size_t size, gfp_t flags)
 {
 	return resize(block, size, flags, KMALLOC_MAX_SIZE, "krealloc",
 		      __builtin_return_address(0));
 }
 
-SHEAF_PUBLIC OS_NOT_INLINED void *kvrealloc(const void *block, size_t size, gfp_t flags)
+SHEAF_PUBLIC OS_NOINLINE void *kvrealloc(const void *block, size_t size, gfp_t flags)
 {
 	return resize(block, size, flags, INT_MAX, "kvrealloc", __builtin_return_address(0));
 }

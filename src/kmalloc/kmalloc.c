@@ -389,19 +389,19 @@ void *kmalloc_for(size_t size, gfp_t flags, int node, const void *caller)
 	return block ? block : instead_of_slab(size, flags, node);
 }
 
-SHEAF_PUBLIC OS_NOT_INLINED void *__kmalloc_large(size_t size, gfp_t flags)
+SHEAF_PUBLIC OS_NOINLINE void *__kmalloc_large(size_t size, gfp_t flags)
 {
 	struct kmem_cache *s = larger_cache(size);
 	void *block = s ? SHEAF_CALL(s, alloc)(s, flags) : NULL;
 
-	if (__builtin_expect(block != NULL, 1))
+	if (os_likely(block))
 		return block;
 	if (s)
 		return instead_of_slab(size, flags, NUMA_NO_NODE);
 	return kmalloc_for(size, flags, NUMA_NO_NODE, __builtin_return_address(0));
 }
 
-SHEAF_PUBLIC OS_NOT_INLINED void *kmalloc_charged(size_t size, gfp_t flags, struct kmem_group *g)
+SHEAF_PUBLIC OS_NOINLINE void *kmalloc_charged(size_t size, gfp_t flags, struct kmem_group *g)
 {
 	void *block;
 
@@ -411,18 +411,18 @@ SHEAF_PUBLIC OS_NOT_INLINED void *kmalloc_charged(size_t size, gfp_t flags, stru
 	return block;
 }
 
-SHEAF_PUBLIC OS_NOT_INLINED void *kmalloc_node(size_t size, gfp_t flags, int node)
+SHEAF_PUBLIC OS_NOINLINE void *kmalloc_node(size_t size, gfp_t flags, int node)
 {
 	return kmalloc_for(size, flags, node, __builtin_return_address(0));
 }
 
-SHEAF_PUBLIC OS_NOT_INLINED void *kvmalloc_node(size_t size, gfp_t flags, int node)
+SHEAF_PUBLIC OS_NOINLINE void *kvmalloc_node(size_t size, gfp_t flags, int node)
 {
 	struct kmem_cache *s = node == NUMA_NO_NODE ? larger_cache(size) : NULL;
 
 	void *block = s ? SHEAF_CALL(s, alloc)(s, flags) : NULL;
 
-	if (__builtin_expect(block != NULL, 1))
+	if (os_likely(block))
 		return block;
 	if (s)
 		return instead_of_slab(size, flags, NUMA_NO_NODE);

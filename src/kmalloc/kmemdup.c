@@ -24,18 +24,18 @@ static char *copy_text(const char *text, size_t length, gfp_t flags, const void 
 	return length == SIZE_MAX ? NULL : copy(text, length, length + 1, flags, caller);
 }
 
-SHEAF_PUBLIC OS_NOT_INLINED char *kstrdup(const char *text, gfp_t flags)
+SHEAF_PUBLIC OS_NOINLINE char *kstrdup(const char *text, gfp_t flags)
 {
 	return text ? copy_text(text, strlen(text), flags, __builtin_return_address(0)) : NULL;
 }
 
-SHEAF_PUBLIC OS_NOT_INLINED char *kstrndup(const char *text, size_t max, gfp_t flags)
+SHEAF_PUBLIC OS_NOINLINE char *kstrndup(const char *text, size_t max, gfp_t flags)
 {
 	return text ? copy_text(text, strnlen(text, max), flags, __builtin_return_address(0))
 		    : NULL;
 }
 
-SHEAF_PUBLIC OS_NOT_INLINED const char *kstrdup_const(const char *text, gfp_t flags)
+SHEAF_PUBLIC OS_NOINLINE const char *kstrdup_const(const char *text, gfp_t flags)
 {
 	if (!text || os_is_constant(text))
 		return text;
@@ -48,12 +48,12 @@ SHEAF_PUBLIC void kfree_const(const void *text)
 		kfree(text);
 }
 
-SHEAF_PUBLIC OS_NOT_INLINED void *kmemdup(const void *from, size_t size, gfp_t flags)
+SHEAF_PUBLIC OS_NOINLINE void *kmemdup(const void *from, size_t size, gfp_t flags)
 {
 	return copy(from, size, size, flags, __builtin_return_address(0));
 }
 
-SHEAF_PUBLIC OS_NOT_INLINED char *kmemdup_nul(const char *from, size_t size, gfp_t flags)
+SHEAF_PUBLIC OS_NOINLINE char *kmemdup_nul(const char *from, size_t size, gfp_t flags)
 {
 	return from ? copy_text(from, size, flags, __builtin_return_address(0)) : NULL;
 }

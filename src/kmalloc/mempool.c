@@ -100,7 +100,7 @@ static void *wait_for_element(struct sheaf_mempool *pool, uint32_t ms)
 	return mempool_taken(pool, element);
 }
 
-__attribute__((noinline)) void *mempool_call_alloc_fn(const struct sheaf_mempool *pool, gfp_t gfp)
+OS_NOINLINE void *mempool_call_alloc_fn(const struct sheaf_mempool *pool, gfp_t gfp)
 {
 	int saved = errno;
 	void *element = pool->alloc(gfp, pool->data);
@@ -109,7 +109,7 @@ __attribute__((noinline)) void *mempool_call_alloc_fn(const struct sheaf_mempool
 	return element;
 }
 
-__attribute__((noinline)) void mempool_call_free_fn(const struct sheaf_mempool *pool, void *element)
+OS_NOINLINE void mempool_call_free_fn(const struct sheaf_mempool *pool, void *element)
 {
 	int saved = errno;
 
@@ -118,7 +118,7 @@ __attribute__((noinline)) void mempool_call_free_fn(const struct sheaf_mempool *
 }
 
 /* After a first attempt without waiting. */
-static __attribute__((noinline)) void *alloc_slowly(struct sheaf_mempool *pool, gfp_t gfp)
+static OS_NOINLINE void *alloc_slowly(struct sheaf_mempool *pool, gfp_t gfp)
 {
 	bool may_wait = gfp & __GFP_DIRECT_RECLAIM;
 	void *element = take_preallocated(pool);
@@ -136,7 +136,7 @@ SHEAF_PUBLIC void *mempool_alloc(mempool_t *handle, gfp_t gfp)
 	struct sheaf_mempool *pool = mempool_of(handle);
 	void *element;
 
-	if (__builtin_expect(!pool, 0))
+	if (os_unlikely(!pool))
 		return mempool_report_wrong(handle, "mempool_alloc");
 	if (gfp & __GFP_ZERO)
 		os_report_once(&pool->warned_zero,
@@ -150,7 +150,7 @@ SHEAF_PUBLIC void *mempool_alloc(mempool_t *handle, gfp_t gfp)
 	return element ? element : alloc_slowly(pool, gfp);
 }
 
-__attribute__((noinline)) bool mempool_give(struct sheaf_mempool *pool, void *element)
+OS_NOINLINE bool mempool_give(struct sheaf_mempool *pool, void *element)
 {
 	if (os_watched() && !mempool_see_freed(pool, element))
 		return false;
@@ -166,7 +166,7 @@ SHEAF_PUBLIC void mempool_free(void *element, mempool_t *handle)
 
 	if (!element)
 		return;
-	if (__builtin_expect(!pool, 0))
+	if (os_unlikely(!pool))
 		mempool_report_wrong(handle, "mempool_free");
 	else if (pool_has_room(pool))
 		mempool_give(pool, element);

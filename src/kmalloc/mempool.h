@@ -40,9 +40,9 @@
 
 #include <sheaf/mempool.h>
 
+#include "os/compiler.h"
 #include "os/lock.h"
 #include "os/machine.h"
-#include "os/public.h"
 
 /* The allocator of a pool. */
 struct mempool_over {
@@ -101,11 +101,11 @@ int mempool_init_for(mempool_t *handle, int min_nr, struct mempool_over over, gf
 		     const char *call);
 
 /* NULL or an uninitialised pool, which is reported. Returns NULL. */
-void *mempool_report_wrong(mempool_t *handle, const char *call) __attribute__((cold));
+void *mempool_report_wrong(mempool_t *handle, const char *call) OS_COLD;
 
 static inline struct sheaf_mempool *mempool_of(mempool_t *handle)
 {
-	return __builtin_expect(handle != NULL, 1) ? handle->reserve : NULL;
+	return os_likely(handle) ? handle->reserve : NULL;
 }
 
 /* --- mempool_over.c: elements of hardened caches ---------------------------------------------- */

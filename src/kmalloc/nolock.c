@@ -29,7 +29,7 @@ static void *take_from_sets(unsigned int index, size_t size, gfp_t gfp, int node
 }
 
 /* If a cache has no object at once, the next larger one often has one. */
-SHEAF_PUBLIC OS_NOT_INLINED void *kmalloc_nolock(size_t size, gfp_t gfp, int node)
+SHEAF_PUBLIC OS_NOINLINE void *kmalloc_nolock(size_t size, gfp_t gfp, int node)
 {
 	const void *caller = __builtin_return_address(0);
 	unsigned int index;

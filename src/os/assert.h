@@ -15,6 +15,8 @@
 
 #include <stdbool.h>
 
+#include "os/compiler.h"
+
 #define os_peek(p) __atomic_load_n((p), __ATOMIC_RELAXED)
 
 /* The simulator can leave them out of a run, to show that they do not change it. */
@@ -30,7 +32,7 @@ void os_assert_failed(const char *what) __attribute__((cold, noreturn));
 #define OS_ASSERT_TEXT(line) #line
 #define OS_ASSERT_LINE(line) OS_ASSERT_TEXT(line)
 #define os_assert(condition)                                                                       \
-	(__builtin_expect(os_assert_off || (condition), 1)                                         \
+	(os_likely(os_assert_off || (condition))                                                   \
 		 ? (void)0                                                                         \
 		 : os_assert_failed(__FILE__ ":" OS_ASSERT_LINE(__LINE__) ": " #condition "\n"))
 #else

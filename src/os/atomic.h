@@ -10,6 +10,8 @@
 
 #include <stdbool.h>
 
+#include "os/compiler.h"
+
 #ifdef SHEAF_SIM
 void os_sim_step(void);
 #else

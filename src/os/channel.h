@@ -30,6 +30,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "os/compiler.h"
 #include "os/descriptor.h"
 
 #define CHANNEL_MS	 10
@@ -40,7 +41,7 @@
 extern uint32_t os_channel_is_on __attribute__((visibility("hidden")));
 
 /* At the first use, with no lock held: begin to listen. */
-void os_channel_open(void) __attribute__((cold));
+void os_channel_open(void) OS_COLD;
 /* In a forked child. */
 void os_channel_after_fork(void);
 

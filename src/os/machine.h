@@ -107,7 +107,7 @@ bool os_registered(void);
  * first group, or the first cache of secrets. */
 static inline bool os_watched(void)
 {
-	return __builtin_expect(os_load_relaxed(&os.watched), 0);
+	return os_unlikely(os_load_relaxed(&os.watched));
 }
 
 static inline unsigned int os_node(void)

@@ -16,6 +16,7 @@
 #include <errno.h>
 
 #include "os/assert.h"
+#include "os/compiler.h"
 #include "os/current.h"
 #include "os/lock.h"
 #include "os/thread.h"
@@ -46,7 +47,7 @@ static inline struct os_program os_enter_program(void)
 
 /* The same for os_program_was_left(), in a C function that does it once. The paths to one call of
  * the program differ less in depth than this room, as a rule. */
-static inline __attribute__((always_inline)) struct os_program os_enter_watched(void)
+static OS_ALWAYS_INLINE struct os_program os_enter_watched(void)
 {
 	struct os_program call = os_enter_program();
 

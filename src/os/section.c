@@ -5,7 +5,7 @@
 #include "os/rseq.h"
 #include "os/view.h"
 
-#define C_SECTION static __attribute__((noinline))
+#define C_SECTION static OS_NOINLINE
 #include "os/section_c.h"
 
 #ifdef HAVE_RSEQ
@@ -14,7 +14,7 @@
 #define SECTION(rseq, c) (c)
 #endif
 
-__attribute__((cold, noinline)) struct slot *section_stand_in(char *handle)
+OS_COLD struct slot *section_stand_in(char *handle)
 {
 	unsigned int node = os_node();
 
@@ -62,7 +62,7 @@ bool section_push(struct section_slots *s, void *object)
 /* After a section that changed a slot, or moved many objects at once: show it to others. */
 static inline unsigned int shown(struct section_slots *s, unsigned int done)
 {
-	if (__builtin_expect(os.counting, 0) && done)
+	if (os_unlikely(os.counting) && done)
 		view_show(s->handle);
 	return done;
 }

@@ -28,7 +28,7 @@ bool os_sim_section_aborted(void);
 void os_sim_section_leave(struct slot *slot);
 #endif
 
-/* Lock an open slot among the stand-ins for a locked slot, and return it; or NULL. */
+/* In section.c. Lock an open slot among the stand-ins for a locked slot, and return it; or NULL. */
 struct slot *section_stand_in(char *handle);
 
 static inline struct slot *c_section_begin(char *handle)
@@ -40,11 +40,11 @@ static inline struct slot *c_section_begin(char *handle)
 		return os_sim_section_enter(slot) ? slot : NULL;
 #endif
 	/* A closed slot is not locked: a forked child unlocks only slots that are open. */
-	if (__builtin_expect(!os_load_acquire(&slot->home_size), 0))
+	if (os_unlikely(!os_load_acquire(&slot->home_size)))
 		return NULL;
 	/* Its holder may be preempted: other threads on its CPU then find the slot locked again and
 	 * again. */
-	return __builtin_expect(os_exchange(&slot->lock, 1), 0) ? section_stand_in(handle) : slot;
+	return os_unlikely(os_exchange(&slot->lock, 1)) ? section_stand_in(handle) : slot;
 }
 
 /* A drain sets stop and then reads which slots are open, and the lock; a thread that took the lock

@@ -32,6 +32,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "os/compiler.h"
 #include "os/machine.h"
 
 /* In os.tools. */
@@ -81,39 +82,39 @@ void tools_do_look(bool begin);
 
 static inline void tools_open(const void *at, size_t bytes)
 {
-	if (__builtin_expect(os.tools, 0))
+	if (os_unlikely(os.tools))
 		tools_do_open(at, bytes);
 }
 
 static inline void tools_close(const void *at, size_t bytes)
 {
-	if (__builtin_expect(os.tools, 0))
+	if (os_unlikely(os.tools))
 		tools_do_close(at, bytes);
 }
 
 /* defined: the bytes have a value. Otherwise reading them is an error until they are written. */
 static inline void tools_taken(const void *block, size_t bytes, bool defined)
 {
-	if (__builtin_expect(os.tools, 0))
+	if (os_unlikely(os.tools))
 		tools_do_taken(block, bytes, defined);
 }
 
 static inline void tools_resized(const void *block, size_t old, size_t bytes)
 {
-	if (__builtin_expect(os.tools, 0))
+	if (os_unlikely(os.tools))
 		tools_do_resized(block, old, bytes);
 }
 
 static inline void tools_freed(const void *block, size_t bytes)
 {
-	if (__builtin_expect(os.tools, 0))
+	if (os_unlikely(os.tools))
 		tools_do_freed(block, bytes);
 }
 
 /* The library stored into a variable of the program. */
 static inline void tools_wrote(const void *at, size_t bytes)
 {
-	if (__builtin_expect(os.tools, 0))
+	if (os_unlikely(os.tools))
 		tools_do_wrote(at, bytes);
 }
 
@@ -121,7 +122,7 @@ static inline void tools_wrote(const void *at, size_t bytes)
  * this thread. */
 static inline void tools_look(bool begin)
 {
-	if (__builtin_expect(os.tools, 0))
+	if (os_unlikely(os.tools))
 		tools_do_look(begin);
 }
 

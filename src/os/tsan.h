@@ -31,6 +31,7 @@
 #ifndef SHEAF_OS_TSAN_H
 #define SHEAF_OS_TSAN_H
 
+#include "os/compiler.h"
 #include "os/machine.h"
 #include "os/memory.h"
 #include "os/tools.h"
@@ -61,7 +62,7 @@ static inline bool tsan_is_there(void)
 /* True if the library annotates its calls for it. */
 static inline bool tsan_is_on(void)
 {
-	return __builtin_expect(os.tools & TOOL_TSAN, 0);
+	return os_unlikely(os.tools & TOOL_TSAN);
 }
 
 /* NULL is allowed. */

@@ -12,6 +12,7 @@
 #ifndef SHEAF_OS_VIEW_H
 #define SHEAF_OS_VIEW_H
 
+#include "os/compiler.h"
 #include "os/section.h"
 
 /* The words of both sheaves; 0 for the bootstrap sheaf, or for none. */
@@ -24,7 +25,7 @@ struct slot_view {
 bool view_slot(const struct slot *slot, struct slot_view *view);
 
 /* Only if os.counting. Show others the slots that a section of this thread may have changed. */
-void view_show(char *handle) __attribute__((cold));
+void view_show(char *handle) OS_COLD;
 /* A drain emptied the slot: the counts of its sheaves will be in the sums. */
 void view_clear(struct slot *slot);
 

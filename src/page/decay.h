@@ -95,7 +95,7 @@ extern struct decay_time decay_time;
 
 static inline void decay_see_time(uint32_t now)
 {
-	if (__builtin_expect(now - os_load_relaxed(&decay_time.last) >= DECAY_TICK_MS, 0) &&
+	if (os_unlikely(now - os_load_relaxed(&decay_time.last) >= DECAY_TICK_MS) &&
 	    !os_load_relaxed(&decay_time.due))
 		os_store_relaxed(&decay_time.due, 1);
 }

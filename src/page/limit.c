@@ -25,13 +25,13 @@ bool page_hold(size_t pages)
 {
 	size_t hard = os_load_relaxed(&page_limit.hard), before;
 
-	if (__builtin_expect(hard == PAGE_NO_LIMIT, 1)) {
+	if (os_likely(hard == PAGE_NO_LIMIT)) {
 		before = os_fetch_add(&page_limit.held, pages);
 	} else if (!add_below(hard, pages, &before)) {
 		return false;
 	}
 	/* A round of housekeeping looks at it. */
-	if (__builtin_expect(before + pages > os_load_relaxed(&page_limit.soft), 0))
+	if (os_unlikely(before + pages > os_load_relaxed(&page_limit.soft)))
 		decay_see_time(os_now_ms());
 	return true;
 }

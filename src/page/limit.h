@@ -119,14 +119,13 @@ static inline bool page_sees_last_look(void)
 /* False: the hard limit would refuse so many pages now. */
 bool page_may_grow(size_t pages);
 /* An allocation that needed so many pages returns NULL: count it, if the limit is the reason. */
-void page_count_failure(size_t pages) __attribute__((cold));
+void page_count_failure(size_t pages) OS_COLD;
 
 static inline bool page_is_above_soft(void)
 {
 	size_t soft = os_load_relaxed(&page_limit.soft);
 
-	return __builtin_expect(soft != PAGE_NO_LIMIT, 0) &&
-	       os_load_relaxed(&page_limit.held) > soft;
+	return os_unlikely(soft != PAGE_NO_LIMIT) && os_load_relaxed(&page_limit.held) > soft;
 }
 
 /* Bytes; 0: none. */

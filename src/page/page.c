@@ -223,7 +223,7 @@ static int take_from_chunk(struct range *range, struct chunk *chunk, unsigned in
 	struct chunk before;
 	int page;
 
-	if (__builtin_expect(limited, 0))
+	if (os_unlikely(limited))
 		before = *chunk;
 	page = chunk_take(chunk, order);
 	if (page < 0)
@@ -352,7 +352,7 @@ unsigned int page_alloc_runs(unsigned int node, unsigned int order, struct slab 
 	unsigned int got = take_runs(&ranges[node], order, runs, n);
 
 	/* Freed mappings that wait make room. */
-	if (__builtin_expect(!got, 0) && map_trim(OS_PAGE << order))
+	if (os_unlikely(!got) && map_trim(OS_PAGE << order))
 		got = take_runs(&ranges[node], order, runs, n);
 	return got;
 }

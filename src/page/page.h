@@ -168,7 +168,7 @@ static inline struct slab_cache *page_owner(const void *address)
 {
 	size_t offset = (uintptr_t)address - (uintptr_t)pages.base;
 
-	if (__builtin_expect(offset >= os_load_relaxed(&pages.readable), 0))
+	if (os_unlikely(offset >= os_load_relaxed(&pages.readable)))
 		return NULL;
 	return os_load_relaxed(&pages.slabs[offset >> OS_PAGE_SHIFT].cache);
 }

@@ -14,6 +14,7 @@
 #define SHEAF_PAGE_SHOW_H
 
 #include "os/assert.h"
+#include "os/compiler.h"
 #include "page/limit.h"
 #include "page/range.h"
 
@@ -29,7 +30,7 @@ static inline void range_unlock(struct range *range)
 	os_assert(range->whole <= range->dirty &&
 		  range->used + range->dirty <= (size_t)range->nr_chunks * CHUNK_PAGES &&
 		  os_peek(&page_limit.held) >= range->used + range->dirty);
-	if (__builtin_expect(os.counting, 0))
+	if (os_unlikely(os.counting))
 		show_range(range);
 	os_unlock(&range->lock);
 }

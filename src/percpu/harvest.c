@@ -46,8 +46,8 @@ bool sheaf_takes_sample(struct sheaf_cache *cache)
 	       os_cmpxchg(&cache->sampled, &due, SHEAF_SAMPLED);
 }
 
-static __attribute__((noinline)) unsigned int pop_counted(struct sheaf_cache *cache, void **objects,
-							  unsigned int n)
+static OS_NOINLINE unsigned int pop_counted(struct sheaf_cache *cache, void **objects,
+					    unsigned int n)
 {
 	n = n ? section_pop_bulk(&cache->at, objects, n) : 0;
 	/* The word counts no pops, but shows fewer objects than were pushed. */
@@ -58,14 +58,14 @@ static __attribute__((noinline)) unsigned int pop_counted(struct sheaf_cache *ca
 
 unsigned int sheaf_pop_all(struct sheaf_cache *cache, void **objects, unsigned int n)
 {
-	if (__builtin_expect(!cache->slab.counted, 1))
+	if (os_likely(!cache->slab.counted))
 		return section_pop_bulk(&cache->at, objects, n);
 	return pop_counted(cache, objects, n);
 }
 
 unsigned int sheaf_pop_bulk(struct sheaf_cache *cache, void **objects, unsigned int n)
 {
-	if (__builtin_expect(!cache->slab.counted, 1))
+	if (os_likely(!cache->slab.counted))
 		return section_pop_bulk(&cache->at, objects, n);
 	return pop_counted(cache, objects, without_sample(cache, n));
 }

@@ -55,7 +55,7 @@ extern struct idle_stamps idle_stamps[OS_MAX_ROWS];
 
 static inline void idle_note(uint32_t *stamp, uint32_t now)
 {
-	if (__builtin_expect(now - os_load_relaxed(stamp) >= IDLE_NOTE, 0))
+	if (os_unlikely(now - os_load_relaxed(stamp) >= IDLE_NOTE))
 		os_store_relaxed(stamp, now ? now : 1);
 }
 

@@ -26,7 +26,7 @@ static inline uint32_t *in_hand_begin_phase(struct sheaf_cache *cache, size_t pl
 	struct slot *slot = slot_of_row(cache->at.handle, row);
 	uint32_t *in_hand = (uint32_t *)((char *)slot + place) + (phase & 1);
 
-	if (__builtin_expect(!rows_is_open(slot), 0))
+	if (os_unlikely(!rows_is_open(slot)))
 		rows_use(cache->at.handle, row);
 	os_fetch_add(in_hand, 1);
 	return in_hand;

@@ -207,7 +207,7 @@ static void *alloc_from_whole(struct sheaf_cache *cache, unsigned int node, bool
  * This node has no memory. Its CPUs send what they free to other nodes: take it from there, and
  * only then from slabs, whose lock all those CPUs would wait for.
  */
-static __attribute__((cold, noinline)) void *alloc_from_afar(struct sheaf_cache *cache)
+static OS_COLD void *alloc_from_afar(struct sheaf_cache *cache)
 {
 	unsigned int node = os_node();
 	void *object = NULL;

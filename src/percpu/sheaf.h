@@ -152,7 +152,7 @@ static inline void sheaf_arm(const struct sheaf_cache *cache, struct sheaf *shea
 
 	/* PREFILL-F3 */
 	os_assert(sheaf->capacity && !(sheaf->capacity & SHEAF_OVERSIZE));
-	if (__builtin_expect(!os_load_relaxed(&cache->sampled), 1))
+	if (os_likely(!os_load_relaxed(&cache->sampled)))
 		return;
 	left = SHEAF_DUE + 1 - sample_pops(cache->slab.object_size);
 	os_store_relaxed(&sheaf->word, (sheaf->word & (SHEAF_STEP - 1)) | left << SHEAF_DUE_SHIFT);

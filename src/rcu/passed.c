@@ -44,7 +44,7 @@ static struct sheaf *freed(struct sheaf_rcu *rcu, struct sheaf *sheaf)
 	sheaf_set_size(sheaf, sheaf_size(sheaf));
 	tsan_all_taken(sheaf->objects, sheaf->size);
 	passed = os_load_acquire(&rcu->passed);
-	if (__builtin_expect(passed != NULL, 0))
+	if (os_unlikely(passed))
 		passed(rcu->cache, sheaf->objects, sheaf->size);
 	/* The readers have finished with them, too. */
 	tsan_all_given(sheaf->objects, sheaf->size);

@@ -96,8 +96,8 @@ struct group {
 	uint64_t bits;
 };
 
-static __attribute__((noinline)) void
-leave_out_doubles(struct slab_cache *cache, struct group *group, uint64_t bits, const char *call)
+static OS_NOINLINE void leave_out_doubles(struct slab_cache *cache, struct group *group,
+					  uint64_t bits, const char *call)
 {
 	for (; bits; bits &= bits - 1, group->n--) {
 		unsigned int index = group->word * 64 + (unsigned int)__builtin_ctzll(bits);
@@ -116,7 +116,7 @@ static void set_bits(struct slab_cache *cache, struct group *group, const char *
 	os_assert(group->word * 64 + 63 - (unsigned int)__builtin_clzll(group->bits) <
 		  group->objects);
 	before = os_fetch_or(slab_words(cache, group->slab) + group->word, group->bits);
-	if (__builtin_expect((before & group->bits) != 0, 0))
+	if (os_unlikely(before & group->bits))
 		leave_out_doubles(cache, group, before & group->bits, call);
 	group->bits = 0;
 }
@@ -330,7 +330,7 @@ static inline unsigned int add_neighbours(struct slab_cache *cache, struct group
 	size_t step = n > 1 ? (size_t)objects[1] - (size_t)objects[0] : 0;
 	uint64_t bits;
 
-	if (__builtin_expect(index == SLAB_NO_OBJECT, 0)) {
+	if (os_unlikely(index == SLAB_NO_OBJECT)) {
 		slab_report_wrong(cache, objects[0], call);
 		return 1;
 	}
@@ -347,7 +347,7 @@ static inline unsigned int add_neighbours(struct slab_cache *cache, struct group
 		group->word = index / 64;
 	}
 	/* One of them is here twice: each by itself. */
-	if (__builtin_expect((group->bits & bits) != 0, 0)) {
+	if (os_unlikely(group->bits & bits)) {
 		run = 1;
 		bits = UINT64_C(1) << index % 64;
 		if (group->bits & bits) {
@@ -360,8 +360,8 @@ static inline unsigned int add_neighbours(struct slab_cache *cache, struct group
 	return run;
 }
 
-static __attribute__((noinline)) void give_many(struct slab_cache *cache, void *const *objects,
-						unsigned int n, const char *call)
+static OS_NOINLINE void give_many(struct slab_cache *cache, void *const *objects, unsigned int n,
+				  const char *call)
 {
 	/* Have all slabs of these objects this order? Slabs that are made later do not matter. */
 	bool preferred = !os_load_relaxed(&slab_rest(cache)->has_small);
@@ -391,8 +391,7 @@ static __attribute__((noinline)) void give_many(struct slab_cache *cache, void *
 	settle_all(cache, &waiting);
 }
 
-static __attribute__((noinline)) void settle_one(struct slab_cache *cache, struct slab *slab,
-						 unsigned int last)
+static OS_NOINLINE void settle_one(struct slab_cache *cache, struct slab *slab, unsigned int last)
 {
 	struct slab_node *node = partial_node_of(cache, slab);
 	bool stays;
@@ -415,12 +414,12 @@ static inline struct slab *set_bit_of(struct slab_cache *cache, void *object, co
 
 	if (slab && os_load_relaxed(&slab->cache) == cache)
 		index = slab_index(cache, slab, object);
-	if (__builtin_expect(index == SLAB_NO_OBJECT, 0)) {
+	if (os_unlikely(index == SLAB_NO_OBJECT)) {
 		slab_report_wrong(cache, object, call);
 		return NULL;
 	}
 	bit = UINT64_C(1) << index % 64;
-	if (__builtin_expect(os_fetch_or(slab_words(cache, slab) + index / 64, bit) & bit, 0)) {
+	if (os_unlikely(os_fetch_or(slab_words(cache, slab) + index / 64, bit) & bit)) {
 		slab_report_double(cache, object, call);
 		return NULL;
 	}
@@ -462,7 +461,7 @@ static void list_or_defer(struct slab_cache *cache, struct slab *slab)
 
 /* A listed slab's last object. The slab stays listed, even if the node has enough others: its pages
  * cannot go back without waiting. */
-static __attribute__((noinline)) void give_last_nolock(struct slab_cache *cache, struct slab *slab)
+static OS_NOINLINE void give_last_nolock(struct slab_cache *cache, struct slab *slab)
 {
 	struct slab_node *node = partial_node_of(cache, slab);
 	bool locked = os_trylock(&node->lock), holder,
@@ -504,7 +503,7 @@ unsigned int slab_leave_out_foreign(struct slab_cache *cache, void **objects, un
 				    unsigned int newest, const char *call)
 {
 	for (unsigned int i = n > newest ? n - newest : 0; i < n;) {
-		if (__builtin_expect(page_owner(objects[i]) == cache, 1)) {
+		if (os_likely(page_owner(objects[i]) == cache)) {
 			i++;
 			continue;
 		}

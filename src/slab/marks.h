@@ -51,7 +51,7 @@ struct slab_marked {
 extern struct slab_marked slab_marked;
 
 /* Set it, and count that. */
-void slab_mark_missing(struct slab_cache *cache, unsigned int bit) __attribute__((cold));
+void slab_mark_missing(struct slab_cache *cache, unsigned int bit) OS_COLD;
 /* In a forked child, by its only thread: those that vanished threads began count. Returns false if
  * there are none. */
 bool slab_marked_after_fork(void);
@@ -72,7 +72,7 @@ static inline void slab_mark(struct slab_cache *cache, unsigned int bit)
 {
 	/* What the caller did before is visible to a drain that clears the bit after this. */
 	os_order_rmw();
-	if (__builtin_expect(!(os_load_relaxed(&cache->marks) & bit), 0))
+	if (os_unlikely(!(os_load_relaxed(&cache->marks) & bit)))
 		slab_mark_missing(cache, bit);
 }
 

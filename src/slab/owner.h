@@ -54,15 +54,14 @@ static inline uint64_t *owner_word(const struct slab_cache *cache, struct slab *
 }
 
 /* The place of an object's number; NULL: its slab has no array, or is not of this cache. */
-static inline __attribute__((always_inline)) uint32_t *owner_at(const struct slab_cache *cache,
-								const void *object)
+static OS_ALWAYS_INLINE uint32_t *owner_at(const struct slab_cache *cache, const void *object)
 {
 	size_t offset = (uintptr_t)object - (uintptr_t)pages.base;
 	struct slab *page = pages.slabs + (offset >> OS_PAGE_SHIFT);
 	uint32_t *numbers;
 
-	if (__builtin_expect(offset >= os_load_relaxed(&pages.readable), 0) ||
-	    __builtin_expect(os_load_relaxed(&page->cache) != cache, 0) ||
+	if (os_unlikely(offset >= os_load_relaxed(&pages.readable)) ||
+	    os_unlikely(os_load_relaxed(&page->cache) != cache) ||
 	    !(os_load_acquire(&page->state) & SLAB_OWNED))
 		return NULL;
 	numbers = (uint32_t *)(uintptr_t)os_load_relaxed(owner_word(cache, page));
@@ -70,7 +69,7 @@ static inline __attribute__((always_inline)) uint32_t *owner_at(const struct sla
 }
 
 /* The number at this place; 0 if nobody is charged, and for NULL. */
-static inline __attribute__((always_inline)) uint32_t owner_number(const uint32_t *at)
+static OS_ALWAYS_INLINE uint32_t owner_number(const uint32_t *at)
 {
 	uint32_t number = at ? os_load_relaxed(at) : 0;
 
@@ -78,8 +77,7 @@ static inline __attribute__((always_inline)) uint32_t owner_number(const uint32_
 }
 
 /* Take the number of an object that comes back. */
-static inline __attribute__((always_inline)) uint32_t owner_take(const struct slab_cache *cache,
-								 const void *object)
+static OS_ALWAYS_INLINE uint32_t owner_take(const struct slab_cache *cache, const void *object)
 {
 	uint32_t *at = owner_at(cache, object), number = owner_number(at);
 

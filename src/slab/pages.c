@@ -78,7 +78,7 @@ static bool hold_limited(struct slab_cache *cache, struct slab_node *part, size_
 /* False: with a slab of this order, the cache would have more than its limit. */
 static bool hold_bytes(struct slab_cache *cache, struct slab_node *part, unsigned int order)
 {
-	if (__builtin_expect(os_load_relaxed(&slab_rest(cache)->limit) != 0, 0))
+	if (os_unlikely(os_load_relaxed(&slab_rest(cache)->limit)))
 		return hold_limited(cache, part, OS_PAGE << order);
 	os_fetch_add(&part->bytes, OS_PAGE << order);
 	return true;

@@ -236,10 +236,8 @@ unsigned int slab_leave_out_foreign(struct slab_cache *cache, void **objects, un
  * Report, later, what is wrong with a pointer that is not an object of this cache; or that an
  * object is free already.
  */
-void slab_report_wrong(struct slab_cache *cache, void *object, const char *call)
-	__attribute__((cold));
-void slab_report_double(struct slab_cache *cache, void *object, const char *call)
-	__attribute__((cold));
+void slab_report_wrong(struct slab_cache *cache, void *object, const char *call) OS_COLD;
+void slab_report_double(struct slab_cache *cache, void *object, const char *call) OS_COLD;
 
 /* The object that this address is in, or behind and before the next one; NULL: the slab has none
  * there. */

@@ -55,7 +55,7 @@ enum slab_word {
 
 static inline void stat_add(const struct slab_cache *cache, unsigned int word, uint64_t n)
 {
-	if (__builtin_expect(cache->counted != NULL, 0) && n)
+	if (os_unlikely(cache->counted) && n)
 		os_count(cache->counted, word, n);
 }
 
@@ -68,7 +68,7 @@ static inline void stat_slab_bytes(const struct slab_cache *cache, int64_t bytes
 {
 	uint64_t *peak, before, now;
 
-	if (__builtin_expect(!cache->counted, 1))
+	if (os_likely(!cache->counted))
 		return;
 	now = (uint64_t)bytes +
 	      os_fetch_add((uint64_t *)os_counter(cache->counted, STAT_slab_bytes),

@@ -198,8 +198,8 @@ static unsigned int take_held(struct slab_cache *cache, struct slab *slab, void 
 }
 
 /* With the node's lock held: a listed slab that became full leaves the list. */
-static __attribute__((noinline)) void unlist_full(struct slab_cache *cache, struct slab_node *node,
-						  struct slab *slab)
+static OS_NOINLINE void unlist_full(struct slab_cache *cache, struct slab_node *node,
+				    struct slab *slab)
 {
 	partial_remove(node, slab);
 	if (!partial_let_go(cache, slab, 0))
@@ -213,7 +213,7 @@ static inline void count_listed(struct slab_cache *cache, struct slab_node *node
 	uint64_t change = n;
 
 	os_assert(os_peek(&node->lock.word) && os_peek(&slab->state) & SLAB_LISTED);
-	if (__builtin_expect((os_load_relaxed(&slab->state) & SLAB_UNUSED) != 0, 0)) {
+	if (os_unlikely(os_load_relaxed(&slab->state) & SLAB_UNUSED)) {
 		partial_used(node, slab);
 		change -= SLAB_UNUSED;
 	}
@@ -261,8 +261,8 @@ static unsigned int take_part(struct slab_cache *cache, struct slab_node *node, 
 
 /* With the node's lock held; releases it. Takes all objects of slabs that it detaches, and a part
  * of those of the next slab, which stays listed, so that the lock is not needed again. */
-static __attribute__((noinline)) unsigned int
-take_detached(struct slab_cache *cache, struct slab_node *node, void **objects, unsigned int max)
+static OS_NOINLINE unsigned int take_detached(struct slab_cache *cache, struct slab_node *node,
+					      void **objects, unsigned int max)
 {
 	unsigned int n = 0, whole;
 	struct slab *slab = partial_detach(cache, node, max, &whole), *next;
@@ -348,9 +348,9 @@ static unsigned int take_elsewhere(struct slab_cache *cache, unsigned int node, 
 }
 
 /* The objects that the node's own slabs did not have. */
-static __attribute__((noinline)) unsigned int take_further(struct slab_cache *cache,
-							   unsigned int node, enum slab_place place,
-							   void **objects, unsigned int max)
+static OS_NOINLINE unsigned int take_further(struct slab_cache *cache, unsigned int node,
+					     enum slab_place place, void **objects,
+					     unsigned int max)
 {
 	unsigned int n = 0;
 

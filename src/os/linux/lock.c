@@ -86,7 +86,7 @@ void os_wake(uint32_t *word)
 	errno = saved;
 }
 
-static __attribute__((cold, noinline)) void lock_slow(struct os_lock *lock)
+static OS_COLD void lock_slow(struct os_lock *lock)
 {
 	while (os_exchange(&lock->word, WAITERS) != FREE)
 		os_wait(&lock->word, WAITERS, 0);

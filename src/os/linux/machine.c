@@ -208,7 +208,7 @@ bool os_registered(void)
 }
 
 /* A CPU that was not foreseen; see MACHINE-M2. */
-static __attribute__((cold, noinline)) unsigned int shared_row(unsigned int cpu)
+static OS_COLD unsigned int shared_row(unsigned int cpu)
 {
 	if (!os.cpu_beyond)
 		os_report_once_later(&unforeseen_cpu,
@@ -220,7 +220,7 @@ static __attribute__((cold, noinline)) unsigned int shared_row(unsigned int cpu)
 
 static inline unsigned int known_row(unsigned int row)
 {
-	return __builtin_expect(row < os.nr_cpus, 1) ? row : shared_row(row);
+	return os_likely(row < os.nr_cpus) ? row : shared_row(row);
 }
 
 /*

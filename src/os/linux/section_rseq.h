@@ -14,6 +14,7 @@
 #ifndef SHEAF_OS_SECTION_RSEQ_H
 #define SHEAF_OS_SECTION_RSEQ_H
 
+#include "os/compiler.h"
 #include "os/machine.h"
 #include "os/section.h"
 
@@ -23,7 +24,7 @@
  * and more tries do not help there.
  */
 #define RSEQ_TRIES	   4
-#define RSEQ_ALWAYS_INLINE static inline __attribute__((always_inline))
+#define RSEQ_ALWAYS_INLINE static OS_ALWAYS_INLINE
 
 #define RSEQ_DEFINE_POP(suffix, ROW, POP)                                                          \
 	RSEQ_ALWAYS_INLINE bool rseq_pop_##suffix(char *handle, void **popped)                     \

@@ -152,10 +152,10 @@ extern uint32_t os_options_read;
 void os_options_init(void);
 /* The same for a report, which any context may make: does not wait for a thread that reads them
  * just now. */
-void os_options_find(void) __attribute__((cold));
+void os_options_find(void) OS_COLD;
 static inline void os_options_need(void)
 {
-	if (__builtin_expect(os_load_acquire(&os_options_read) != OS_OPTIONS_READ, 0))
+	if (os_unlikely(os_load_acquire(&os_options_read) != OS_OPTIONS_READ))
 		os_options_find();
 }
 /* In a forked child: the thread that read them may have vanished. */
@@ -174,6 +174,6 @@ bool os_options_debug_has(char letter);
 /* Write the options that are not at their defaults, as SHEAF_OPTIONS would have them. */
 void os_options_text(char *text, size_t size);
 /* Print every option to standard error. The caller holds no lock. */
-void os_options_help(void) __attribute__((cold));
+void os_options_help(void) OS_COLD;
 
 #endif

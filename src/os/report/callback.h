@@ -27,6 +27,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "os/compiler.h"
+
 typedef void os_callback(void *data, const char *text, size_t length);
 
 /*
@@ -40,7 +42,7 @@ void os_callback_unset(void);
 
 /* Pass the text to the callback. Returns false if there is none, or if it may not run in this
  * thread now. */
-bool os_callback_call(const char *text, size_t length) __attribute__((cold));
+bool os_callback_call(const char *text, size_t length) OS_COLD;
 
 /* In a forked child: no callback runs between these two calls. */
 void os_callback_after_fork(void);

@@ -13,8 +13,10 @@
 
 #include <stdint.h>
 
+#include "os/compiler.h"
+
 /* The number of the next report within its kind; 0: it is left out. */
-uint32_t os_misuse_count(const char *about, const char *format) __attribute__((cold));
+uint32_t os_misuse_count(const char *about, const char *format) OS_COLD;
 
 /* Begin to count anew. */
 void os_misuse_forget(void);

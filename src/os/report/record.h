@@ -24,6 +24,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "os/compiler.h"
+
 #define OS_RECORDS	16   /* places */
 #define OS_RECORD_BYTES 8192 /* stacks of 16 functions three times, and a dump */
 
@@ -37,9 +39,9 @@ struct os_record {
 
 /* A place for a report of this thread; NULL: all are taken, the report is counted as lost, and the
  * calls below do nothing. */
-struct os_record *os_record_claim(void) __attribute__((cold));
+struct os_record *os_record_claim(void) OS_COLD;
 /* The same for misuse of this kind (misuse.h) about a cache. NULL also if it is left out. */
-struct os_record *os_record_begin(const char *about, const char *kind) __attribute__((cold));
+struct os_record *os_record_begin(const char *about, const char *kind) OS_COLD;
 
 /* Add the text of a line, with the library's name in front, and without control characters. */
 void os_record_line(struct os_record *record, const char *format, va_list arguments)
@@ -48,13 +50,12 @@ void os_record_line(struct os_record *record, const char *format, va_list argume
 void os_record_add(struct os_record *record, const char *format, ...)
 	__attribute__((format(printf, 2, 3), cold));
 /* Add a line for each of n return addresses of os_stack_walk(). */
-void os_record_stack(struct os_record *record, const uintptr_t *ip, unsigned int n)
-	__attribute__((cold));
+void os_record_stack(struct os_record *record, const uintptr_t *ip, unsigned int n) OS_COLD;
 
 /* The report is complete: os_report_kept() writes it. Adds a missing line feed. */
-void os_record_end(struct os_record *record) __attribute__((cold));
+void os_record_end(struct os_record *record) OS_COLD;
 /* The same, but drop it if a report of this thread with the same text waits already. */
-void os_record_end_once(struct os_record *record) __attribute__((cold));
+void os_record_end_once(struct os_record *record) OS_COLD;
 
 /* In a forked child: forget the reports of other threads. */
 void os_records_after_fork(void);

@@ -86,17 +86,17 @@ static inline const char *os_plural(uint64_t n)
 extern uint32_t os_reports;
 /* The number of kept reports; private to the functions below. */
 extern uint32_t os_reports_kept;
-void os_write_kept(void) __attribute__((cold));
-void os_write_kept_nowait(void) __attribute__((cold));
+void os_write_kept(void) OS_COLD;
+void os_write_kept_nowait(void) OS_COLD;
 /* For a fault handler, or when the program is aborted: waits, calls no callback of the program,
  * and does not check which locks the thread holds. */
-void os_write_kept_at_fault(void) __attribute__((cold));
+void os_write_kept_at_fault(void) OS_COLD;
 
 /* Write the lines that this thread keeps, and, if that needs no wait, those that others have
  * left. */
 static inline void os_report_kept(void)
 {
-	if (__builtin_expect(os_load_relaxed(&os_reports_kept) != 0, 0))
+	if (os_unlikely(os_load_relaxed(&os_reports_kept)))
 		os_write_kept();
 }
 
@@ -104,7 +104,7 @@ static inline void os_report_kept(void)
  * kept. */
 static inline void os_report_kept_nowait(void)
 {
-	if (__builtin_expect(os_load_relaxed(&os_reports_kept) != 0, 0))
+	if (os_unlikely(os_load_relaxed(&os_reports_kept)))
 		os_write_kept_nowait();
 }
 

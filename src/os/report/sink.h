@@ -27,24 +27,26 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+#include "os/compiler.h"
+
 /* At the first use, with no lock held: open the file that the options name. */
-void os_sink_open(void) __attribute__((cold));
+void os_sink_open(void) OS_COLD;
 
 /* Write. Returns how many bytes need not be written again; 0: the descriptor accepts nothing
  * now. */
-size_t os_sink_write(const char *text, size_t length) __attribute__((cold));
+size_t os_sink_write(const char *text, size_t length) OS_COLD;
 /* The same for a line after which the program ends: waits up to a second if necessary. */
-void os_sink_write_last(const char *text, size_t length) __attribute__((cold));
+void os_sink_write_last(const char *text, size_t length) OS_COLD;
 
 /* write(), again if a signal interrupts it, but no SIGPIPE and no SIGXFSZ. -1 with errno. */
-ssize_t os_write_quietly(int file, const char *text, size_t length) __attribute__((cold));
+ssize_t os_write_quietly(int file, const char *text, size_t length) OS_COLD;
 
 /* Does the descriptor accept a piece at once? With may_wait, also true for a terminal with room for
  * a byte. */
-bool os_sink_has_room(bool may_wait) __attribute__((cold));
+bool os_sink_has_room(bool may_wait) OS_COLD;
 /* Did it accept nothing a moment ago? Then it is not asked again for 10 ms: each slow call would
  * make a system call as long as lines are kept. */
-bool os_sink_was_full(bool may_wait) __attribute__((cold));
+bool os_sink_was_full(bool may_wait) OS_COLD;
 
 /* In a forked child. */
 void os_sink_after_fork(void);

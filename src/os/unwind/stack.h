@@ -22,20 +22,22 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "os/compiler.h"
+
 #define OS_STACK_DEPTH 8
 
 /* Write "module(symbol+offset) ...", innermost first, as backtrace_symbols() does; addr2line takes
  * the module and the offset. Returns its length; 0: unknown. */
-size_t os_stack(char *text, size_t size) __attribute__((cold, noinline));
+size_t os_stack(char *text, size_t size) OS_COLD;
 
 /* What the first walk has to find, it finds now, not in a signal handler. */
 void os_stack_prepare(void);
 
 /* The same in two steps: the return addresses, at most n, and later the text of one of them, which
  * may be longer than `size`. The module may be gone by then: the text is then the address. */
-unsigned int os_stack_walk(uintptr_t *ip, unsigned int n) __attribute__((noinline));
-size_t os_stack_frame(char *text, size_t size, uintptr_t ip) __attribute__((cold));
+unsigned int os_stack_walk(uintptr_t *ip, unsigned int n) OS_NOINLINE;
+size_t os_stack_frame(char *text, size_t size, uintptr_t ip) OS_COLD;
 /* The path of the address's module, and the address within that file; NULL: unknown. */
-const char *os_stack_module(uintptr_t ip, size_t *offset) __attribute__((cold));
+const char *os_stack_module(uintptr_t ip, size_t *offset) OS_COLD;
 
 #endif

@@ -72,7 +72,7 @@ static struct row row_of_state(const struct unwind_state *state)
 	return row;
 }
 
-static __attribute__((noinline)) struct row read_row(uintptr_t at)
+static OS_NOINLINE struct row read_row(uintptr_t at)
 {
 	struct unwind_state state;
 
@@ -131,7 +131,7 @@ static bool is_near_end(uintptr_t address)
 }
 
 /* The kernel reads the word in order to compare it, and says so if it cannot. */
-static __attribute__((noinline)) bool kernel_can_read(uintptr_t address)
+static OS_NOINLINE bool kernel_can_read(uintptr_t address)
 {
 	static const struct timespec at_once;
 	int saved = errno;
