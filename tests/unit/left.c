@@ -18,6 +18,8 @@
 #include "kit/told.h"
 #include "kit/unit.h"
 #include "os/program.h"
+#include "os/report/record.h"
+#include "os/report/report.h"
 
 enum {
 	STACK = 256 << 10
@@ -73,6 +75,36 @@ static void a_report_is_left(void **state)
 	assert_int_equal(sheaf_set_report(NULL, NULL, NULL), 0);
 	told_begin(&told);
 	told_once(&told);
+}
+
+static void always_jump_out(void *data, const char *text, size_t length)
+{
+	(void)data, (void)text, (void)length;
+	reports++;
+	longjmp(out, 1);
+}
+
+static void report_a_line(void)
+{
+	os_report("a line");
+}
+
+/* More than there are places for. */
+static void many_reports_are_left(void **state)
+{
+	struct told told;
+
+	(void)state;
+	reports = 0;
+	assert_int_equal(sheaf_set_report(always_jump_out, NULL, NULL), 0);
+	for (unsigned int i = 0; i < 2 * OS_RECORDS; i++)
+		assert_false(returns(report_a_line));
+	assert_true(reports >= 2 * OS_RECORDS);
+	assert_int_equal(sheaf_set_report(NULL, NULL, NULL), 0);
+	told_begin(&told);
+	report_a_line();
+	assert_int_equal(told_end_kept(&told), 1);
+	assert_string_equal(told.text, "libsheaf: a line\n");
 }
 
 static ucontext_t low, high, back;
@@ -269,6 +301,28 @@ static void an_event_callback_is_left(void **state)
 	assert_int_equal(kmem_group_verify(), 0);
 }
 
+/* At the end of the next call, the event of the other group is reported. */
+static void the_parent_goes_on(void **state)
+{
+	struct kmem_group_args args = {.high = 1, .event = jump_out_of_event, .end = end_data};
+	struct kmem_group *parent;
+
+	(void)state;
+	make_group(args);
+	parent = group;
+	group = kmem_group_create("below", parent, &args);
+	assert_non_null(group);
+	assert_false(returns(pass_the_mark));
+	assert_int_equal(called, 1);
+	assert_false(returns(trim));
+	assert_int_equal(called, 2);
+	kmem_group_put(parent);
+	assert_int_equal(ended, 0);
+	kmem_group_put(group);
+	assert_int_equal(ended, 2);
+	assert_int_equal(kmem_group_verify(), 0);
+}
+
 static int set_up(void **state)
 {
 	(void)state;
@@ -280,10 +334,12 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_report_is_left),
+		cmocka_unit_test(many_reports_are_left),
 		cmocka_unit_test(a_report_switches_stacks),
 		cmocka_unit_test(a_shrinker_is_left),
 		cmocka_unit_test(a_reclaim_callback_is_left),
 		cmocka_unit_test(an_event_callback_is_left),
+		cmocka_unit_test(the_parent_goes_on),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, NULL);

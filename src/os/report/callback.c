@@ -11,10 +11,13 @@
 #include "os/program.h"
 #include "os/report/report.h"
 
-#define CALLS 16 /* threads that may be in the callback at a time */
+/* Threads that may be in the callback at a time. Fewer than places of reports (record.h): others
+ * get theirs written while these do not return. */
+#define CALLS 8
 
 struct place {
 	uintptr_t thread; /* 0: nobody's */
+	uintptr_t *used;
 	struct os_program call;
 };
 
@@ -26,6 +29,13 @@ static struct {
 	uint32_t told_left;
 	struct place in[CALLS];
 } callback;
+
+static void leave_callback(struct place *place)
+{
+	if (place->used)
+		os_store_release(place->used, 0);
+	os_store_release(&place->thread, 0);
+}
 
 /* The place of this thread, which is in the callback; NULL: it is not. */
 static struct place *my_place(uintptr_t here)
@@ -44,7 +54,7 @@ static struct place *my_place(uintptr_t here)
 			     "longjmp() or an exception, or switched stacks; it gets further "
 			     "ones. Let it return");
 	os_leave_left_program(place->call);
-	os_store_release(&place->thread, 0);
+	leave_callback(place);
 	return NULL;
 }
 
@@ -64,7 +74,7 @@ static struct place *enter_callback(uintptr_t here)
 	return place;
 }
 
-bool os_callback_call(const char *text, size_t length)
+bool os_callback_call(const char *text, size_t length, uintptr_t *used)
 {
 	struct os_program call;
 	struct place *place;
@@ -82,12 +92,13 @@ bool os_callback_call(const char *text, size_t length)
 	fn = os_load_acquire(&callback.fn);
 	os_assert(os_holds_nothing("calls the function for reports")); /* CALLBACK-C1 */
 	os_assert(os_peek(&place->thread) == os_self());	       /* CALLBACK-C2 */
+	place->used = fn ? used : NULL;
 	if (fn)
 		fn(callback.data, text, length);
 	os_leave_program(call);
 	/* Unless it seemed left, and others have the place. */
 	if (os_load_relaxed(&place->thread) == os_self() && place->call.frame == call.frame)
-		os_store_release(&place->thread, 0);
+		leave_callback(place);
 	return fn != NULL;
 }
 

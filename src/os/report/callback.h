@@ -26,6 +26,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "os/compiler.h"
 
@@ -41,8 +42,9 @@ bool os_callback_set(os_callback *fn, void *data, os_callback **old_fn, void **o
 void os_callback_unset(void);
 
 /* Pass the text to the callback. Returns false if there is none, or if it may not run in this
- * thread now. */
-bool os_callback_call(const char *text, size_t length) OS_COLD;
+ * thread now. Else *used, unless that is NULL, becomes 0 when the callback has returned, or when it
+ * is found that it was left. */
+bool os_callback_call(const char *text, size_t length, uintptr_t *used) OS_COLD;
 
 /* In a forked child: no callback runs between these two calls. */
 void os_callback_after_fork(void);

@@ -22,13 +22,11 @@
 #define PREFIX	  "libsheaf: "
 #define LINE_TEXT 510  /* of a line, without the stack */
 #define PIECE	  4000 /* below PIPE_BUF */
-#define ANYBODY	  0
 
-enum {
-	FREE,
-	CLAIMED, /* a thread fills it, or writes it out */
-	READY
-};
+/* The state of a place that is claimed: the thread that fills it, or writes it out. Is the report
+ * ready, this bit as well; the bit alone: any thread may write it. */
+#define FREE  ((uintptr_t)0)
+#define READY ((uintptr_t)1)
 
 static struct {
 	struct os_record places[OS_RECORDS];
@@ -43,11 +41,10 @@ struct os_record *os_record_claim(void)
 {
 	for (int i = 0; i < OS_RECORDS; i++) {
 		struct os_record *record = &queue.places[i];
-		uint32_t expected = FREE;
+		uintptr_t expected = FREE;
 
-		if (!os_cmpxchg(&record->state, &expected, CLAIMED))
+		if (!os_cmpxchg(&record->state, &expected, os_self()))
 			continue;
-		os_store_relaxed(&record->by, os_self());
 		record->length = record->written = 0;
 		record->last = false;
 		return record;
@@ -71,7 +68,7 @@ static void append(struct os_record *record, size_t end, const char *format, va_
 	size_t room = end - record->length;
 	int length = vsnprintf(record->text + record->length, room, format, arguments);
 
-	os_assert(os_peek(&record->state) == CLAIMED); /* RECORD-Q1 */
+	os_assert(os_peek(&record->state) == os_self()); /* RECORD-Q1 */
 	if (length > 0)
 		record->length += (uint32_t)((size_t)length < room ? (size_t)length : room - 1);
 }
@@ -108,27 +105,22 @@ void os_record_stack(struct os_record *record, const uintptr_t *ip, unsigned int
 	}
 }
 
-static bool is_by(const struct os_record *record, uintptr_t thread)
-{
-	return os_load_acquire(&record->state) == READY && os_load_relaxed(&record->by) == thread;
-}
-
 /* Does the same text of this thread wait already? */
 static bool waits(const struct os_record *record)
 {
 	for (const struct os_record *other = queue.places; other < queue.places + OS_RECORDS;
 	     other++)
-		if (is_by(other, record->by) && other->length == record->length &&
+		if (os_load_acquire(&other->state) == (os_self() | READY) &&
+		    other->length == record->length &&
 		    !memcmp(other->text, record->text, record->length))
 			return true;
 	return false;
 }
 
-static void make_ready(struct os_record *record)
+static void make_ready(struct os_record *record, uintptr_t state)
 {
-	/* RECORD-Q1, REPORT-T2 */
-	os_assert(os_peek(&record->state) == CLAIMED);
-	os_store_release(&record->state, READY);
+	os_assert(os_peek(&record->state) == os_self()); /* RECORD-Q1, REPORT-T2 */
+	os_store_release(&record->state, state);
 	os_fetch_add(&os_reports_kept, 1);
 }
 
@@ -136,7 +128,7 @@ static void end(struct os_record *record, bool once)
 {
 	if (!record)
 		return;
-	os_assert(os_peek(&record->by) == os_self()); /* RECORD-Q1 */
+	os_assert(os_peek(&record->state) == os_self()); /* RECORD-Q1 */
 	/* The text may contain bytes without a value. */
 	tools_open(record->text, sizeof(record->text));
 	if (!record->length || record->text[record->length - 1] != '\n')
@@ -145,7 +137,7 @@ static void end(struct os_record *record, bool once)
 	if (once && waits(record))
 		os_store_release(&record->state, FREE);
 	else
-		make_ready(record);
+		make_ready(record, os_self() | READY);
 }
 
 void os_record_end(struct os_record *record)
@@ -186,8 +178,6 @@ static size_t next_piece(const struct os_record *record)
 /* Only for a report of its own, a call waits. False: nothing accepts more now. */
 static bool write_pieces(struct os_record *record, struct writing *writing, bool own)
 {
-	if (writing->may_call && !record->written && os_callback_call(record->text, record->length))
-		return true;
 	while (record->written < record->length) {
 		size_t written;
 
@@ -202,31 +192,39 @@ static bool write_pieces(struct os_record *record, struct writing *writing, bool
 	return true;
 }
 
+/* False: it cannot be written now. The callback may leave without a return; then its place is free
+ * when callback.c finds that. */
+static bool write_out(struct os_record *record, struct writing *writing, bool own)
+{
+	if (writing->may_call && !record->written &&
+	    os_callback_call(record->text, record->length, &record->state))
+		return true;
+	if (!write_pieces(record, writing, own))
+		return false;
+	os_store_release(&record->state, FREE);
+	return true;
+}
+
 /* What nothing accepts, any thread may write: this one may end, or make no other call. */
 static void write_record(struct os_record *record, struct writing *writing)
 {
-	uintptr_t by = os_load_relaxed(&record->by), self = os_self();
-	uint32_t ready = READY;
-	bool done, last;
+	uintptr_t state = os_load_relaxed(&record->state), self = os_self();
+	bool own = state == (self | READY), last;
 
-	if ((by ? by != self : writing->full) || !os_cmpxchg(&record->state, &ready, CLAIMED))
+	if (!(own || (state == READY && !writing->full)) ||
+	    !os_cmpxchg(&record->state, &state, self))
 		return;
 	/* Counted before it is written: the callback may fork. */
-	os_store_relaxed(&record->by, self);
 	os_fetch_sub(&os_reports_kept, 1);
 	last = record->last;
-	done = write_pieces(record, writing, by == self);
-	if (!done && last && writing->may_wait) {
+	if (!write_out(record, writing, own)) {
+		if (!last || !writing->may_wait) {
+			make_ready(record, READY);
+			return;
+		}
 		os_sink_write_last(record->text + record->written,
 				   record->length - record->written);
-		abort();
 	}
-	os_store_relaxed(&record->by, ANYBODY);
-	if (!done) {
-		make_ready(record);
-		return;
-	}
-	os_store_release(&record->state, FREE);
 	if (last)
 		abort();
 }
@@ -238,7 +236,7 @@ static void write_lost(struct writing *writing)
 	size_t length = (size_t)snprintf(
 		line, sizeof(line), PREFIX "%u more lines like the last ones are left out\n", lost);
 
-	if (lost && !(writing->may_call && os_callback_call(line, length)) &&
+	if (lost && !(writing->may_call && os_callback_call(line, length, NULL)) &&
 	    !os_sink_write(line, length))
 		os_fetch_add(&queue.lost, lost);
 }
@@ -278,8 +276,8 @@ void os_records_after_fork(void)
 {
 	os_reports_kept = queue.lost = 0;
 	for (int i = 0; i < OS_RECORDS; i++)
-		if (queue.places[i].by != os_self())
+		if ((queue.places[i].state & ~READY) != os_self())
 			queue.places[i].state = FREE;
-		else if (queue.places[i].state == READY)
+		else if (queue.places[i].state & READY)
 			os_reports_kept++;
 }

@@ -12,7 +12,8 @@
  * PIPE_BUF: other threads' lines may come between its lines, but never into one.
  *
  * Invariants
- *  RECORD-Q1. A place is free, claimed, or ready. Only one thread claims a ready one.
+ *  RECORD-Q1. A place is free, claimed, or ready. Only one thread claims a ready one. A word says
+ *      this and whose it is, so a fork comes before or after a change.
  *  RECORD-Q2. Each part of a report is written once, even if another thread continues.
  *
  * Locks: none. Callers: src/os/report/; src/debug/ for reports of many lines.
@@ -30,10 +31,9 @@
 #define OS_RECORD_BYTES 8192 /* stacks of 16 functions three times, and a dump */
 
 struct os_record {
-	uint32_t state;
+	uintptr_t state;
 	uint32_t length, written;
-	bool last;    /* abort the program when it is written */
-	uintptr_t by; /* a thread; 0: any thread may write it */
+	bool last; /* abort the program when it is written */
 	char text[OS_RECORD_BYTES];
 };
 
