@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Callbacks. A group with events is on a stack, once, and a thread takes the stack as a whole. A
+ * Callbacks. A group with events is on a stack, once. Threads take groups from it one by one, with
+ * the lock held: a callback that is left, or forks, keeps no other group from being reported. A
  * group leaves the stack before its events are read, so an event that comes later puts it there
  * again.
  *
@@ -147,7 +148,8 @@ static OS_NOINLINE void call_event(struct kmem_group *g, const struct kmem_group
 	os_leave_program(call);
 }
 
-static void report_all_of(struct kmem_group *g)
+/* Returns true if there are more events, for the next call. */
+static bool report_all_of(struct kmem_group *g)
 {
 	struct kmem_group_args args;
 
@@ -155,12 +157,11 @@ static void report_all_of(struct kmem_group *g)
 		uint32_t turn = begin(g, &args, NULL);
 
 		if (!turn)
-			return;
+			return false;
 		call_event(g, &args);
 		end_turn(g, turn);
 	}
-	if (events_of(g))
-		group_queue(g, 0);
+	return events_of(g);
 }
 
 /* Of a group that is over. */
@@ -176,25 +177,53 @@ static void report_end_of(struct kmem_group *g)
 		end_turn(g, turn);
 }
 
-static void report_taken(struct kmem_group *g, uintptr_t here)
+static unsigned int nr_queued(void)
 {
-	struct kmem_group *next;
+	unsigned int n = 0;
 
-	for (; g; g = next) {
-		next = g->next_event;
+	os_lock(&groups.lock);
+	for (struct kmem_group *g = os_load_acquire(&groups.events); g; g = g->next_event)
+		n++;
+	os_unlock(&groups.lock);
+	return n;
+}
+
+/* The group that came last; NULL: none. While this thread has the lock, the stack only grows. */
+static struct kmem_group *take_queued(void)
+{
+	struct kmem_group *g;
+
+	os_lock(&groups.lock);
+	g = os_load_acquire(&groups.events);
+	while (g && !os_cmpxchg(&groups.events, &g, g->next_event))
+		;
+	os_unlock(&groups.lock);
+	if (g)
 		os_fetch_and(&g->events, ~GROUP_QUEUED);
+	return g;
+}
+
+/* Those that are queued now. One that has more events returns below the next one. */
+static void report_queued(uintptr_t here)
+{
+	struct kmem_group *g, *again = NULL;
+
+	for (unsigned int n = nr_queued(); n && (g = take_queued()); n--) {
+		if (again)
+			group_queue(again, 0);
 		group_end_left(g, here);
 		report_end_of(g);
-		report_all_of(g);
+		again = report_all_of(g) ? g : NULL;
 	}
+	if (again)
+		group_queue(again, 0);
 }
 
 /* The second time for groups that end here. */
 void group_report_events(void)
 {
 	for (int i = 0; i < 2; i++)
-		report_taken(os_exchange(&groups.events, NULL),
-			     (uintptr_t)__builtin_frame_address(0));
+		report_queued((uintptr_t)__builtin_frame_address(0));
 }
 
 bool group_reclaim(struct kmem_group *g, uint64_t bytes, const struct kmem_group_args *own)
@@ -216,6 +245,7 @@ bool group_reclaim(struct kmem_group *g, uint64_t bytes, const struct kmem_group
 	freed = args.reclaim && args.reclaim(g, bytes, args.data);
 	os_leave_program(call);
 	end_turn(g, turn);
-	report_all_of(g);
+	if (report_all_of(g))
+		group_queue(g, 0);
 	return freed;
 }

@@ -102,8 +102,10 @@ void group_put_and_wait(struct kmem_group *g)
 	group_end_left(g, (uintptr_t)__builtin_frame_address(0));
 	group_put(g);
 	group_leave();
-	while (!os_in_program() && os_load_relaxed(&g->id) == id && is_ending(g))
+	while (!os_in_program() && os_load_relaxed(&g->id) == id && is_ending(g)) {
 		os_sleep_briefly();
+		group_leave();
+	}
 }
 
 struct kmem_group *group_living(struct kmem_group *g)
