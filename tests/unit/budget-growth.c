@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Budgets grow when a CPU has no room for a program's batches: when they grow, when they do not, and
- * how they start over. One thread, on one CPU.
+ * Budgets grow when a CPU has no room for a program's batches: when they grow, when they do not,
+ * and how they start over. One thread, on one CPU.
  */
 #include <stdlib.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Recently used pages stay, up to limits: all of them for a short time, then fewer along a curve. Each
- * call returns a bounded part of the rest to the system, whole chunks first. */
+/* Recently used pages stay, up to limits: all of them for a short time, then fewer along a curve.
+ * Each call returns a bounded part of the rest to the system, whole chunks first. */
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>

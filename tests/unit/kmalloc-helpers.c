@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The kernel's calls around kmalloc(): arrays on a node, bulk frees, whole pages, strings, objects of
- * a type, cleanup. */
+/* The kernel's calls around kmalloc(): arrays on a node, bulk frees, whole pages, strings, objects
+ * of a type, cleanup. */
 #include <errno.h>
 #include <locale.h>
 #include <sheaf/cleanup.h>
