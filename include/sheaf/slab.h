@@ -44,8 +44,8 @@ extern "C" {
 
 /* --- gfp: how an allocation may behave -------------------------------------------------------- */
 
-/* A flag that is not defined here is reported and ignored. Those from 0x1000000 on are kept for the
- * library. */
+/* A flag that is not defined here is reported and ignored. Those from 0x1000000 on are reserved for
+ * the library. */
 typedef unsigned int gfp_t;
 
 #define __GFP_DIRECT_RECLAIM 0x01u  /* may sleep and reclaim */
@@ -113,9 +113,9 @@ typedef unsigned int slab_flags_t;
 #define SLAB_ACCOUNT	     0x0020u /* as __GFP_ACCOUNT on every allocation */
 /*
  * Pages of empty slabs are returned only after a grace period of the cache's RCU provider
- * (<sheaf/rcu.h>), which must be registered first. Objects themselves may be allocated again at
- * once: a reader that found an object must take a reference, which may fail, and then check that it
- * is still the object it looked for.
+ * (<sheaf/rcu.h>), which must be registered first. Objects themselves may be allocated again
+ * immediately: a reader that found an object must take a reference, which may fail, and then check
+ * that it is still the object it looked for.
  */
 #define SLAB_TYPESAFE_BY_RCU 0x0040u
 /*
@@ -127,13 +127,13 @@ typedef unsigned int slab_flags_t;
 #define SLAB_POISON		0x0200u /* P: fill free objects, to find writes after the free */
 #define SLAB_STORE_USER		0x0400u /* U: store who allocated and who freed */
 #define SLAB_TRACE		0x0800u /* T: a line for each allocation and free */
-#define SLAB_FAILSLAB		0x1000u /* A: let allocations fail: see failslab_probability */
+#define SLAB_FAILSLAB		0x1000u /* A: make allocations fail: see failslab_probability */
 #define SLAB_NO_USER_FLAGS	0x2000u /* the option slab_debug does not apply to this cache */
 /*
  * For keys and passwords: the cache's slabs are locked in memory (mlock), so they are never swapped
  * out; they are left out of core dumps; objects are cleared when they are freed, and slabs before
- * their pages have another use. Such a cache shares its slabs with no other one, and slab_debug,
- * whose reports show contents, does not apply to it. It has no constructor and is not
+ * their pages are reused. Such a cache shares its slabs with no other, and slab_debug, whose
+ * reports show contents, does not apply to it. It has no constructor and is not
  * SLAB_TYPESAFE_BY_RCU; krealloc() does not move its objects into a larger block. If the system
  * refuses to lock a slab (RLIMIT_MEMLOCK), one line says so and the allocation returns NULL. A
  * forked child gets copies that are not locked. Not in the kernel.
@@ -176,7 +176,7 @@ struct kmem_cache_args {
 	 * left by longjmp() or an exception, up to 64 objects are lost. The thread is not cancelled
 	 * in it. */
 	void (*ctor)(void *object);
-	/* Objects that a sheaf holds, at least; at most 4096. 0: 60 to 1, by size. */
+	/* The least number of objects that a sheaf holds; at most 4096. 0: 60 to 1, by size. */
 	unsigned int sheaf_capacity;
 	unsigned int reserved2;
 	/* Limits of each node's barn, in free objects and in bytes: see kmem_cache_set_barn(). */
@@ -227,8 +227,8 @@ __kmem_cache_create_with(const char *name, size_t size, const struct kmem_cache_
 
 /*
  * To the preprocessor, commas between braces separate arguments. So five of them may be the older
- * list, or a structure in two parts. The last one tells which: a constructor (or NULL, but not 0),
- * or flags, which are of class 1, the integers.
+ * list, or a structure in two parts. The last one decides: a constructor (or NULL, but not 0), or
+ * flags, which are of class 1, the integers.
  */
 #define SHEAF_CREATE(...) __kmem_cache_create_with(__VA_ARGS__)
 #define SHEAF_CREATE_5(a, b, c, d, last)                                                           \
@@ -293,24 +293,24 @@ struct kmem_cache *kmem_cache_create_usercopy(const char *name, size_t size, siz
 /*
  * Destroy the cache. NULL is allowed. A merged cache lives until its last name is destroyed.
  * Objects still in use are reported, and the cache is then leaked, so that they stay usable: it
- * takes them back, and reports and refuses all else but statistics and checks. To get their number,
- * read objects_in_use with kmem_cache_stats() (<sheaf/stats.h>) before this call; for a merged
- * cache that is the number of all its names. No other thread may be using the cache: every call
- * with it or its objects must have returned before this call begins. The program must ensure that
- * by its own synchronisation, as before free(). May sleep. Waits for grace periods of retired
- * objects (<sheaf/rcu.h>), so readers must not call it. O(CPUs + slabs of the cache); if objects
- * are in use, O(pages used by the library).
+ * accepts them when they are freed, allows statistics and checks, and reports and refuses
+ * everything else. To get their number, read objects_in_use with kmem_cache_stats()
+ * (<sheaf/stats.h>) before this call; for a merged cache that is the number of all its names. No
+ * other thread may be using the cache: every call with it or its objects must have returned before
+ * this call begins. The program must ensure that with its own synchronisation, as before free().
+ * May sleep. Waits for grace periods of retired objects (<sheaf/rcu.h>), so readers must not call
+ * it. O(CPUs + slabs of the cache); if objects are in use, O(pages used by the library).
  */
 void kmem_cache_destroy(struct kmem_cache *s) SHEAF_SYMBOL(kmem_cache_destroy);
 
 /*
  * Return the cache's free memory to the system: empty the sheaves of every CPU, the barns and the
- * cache's quarantine, and return the pages of its empty slabs; those of SLAB_TYPESAFE_BY_RCU go by
- * time after their grace period. Free pages that are no slab's stay, whichever cache they come
- * from: see sheaf_trim() in <sheaf/trim.h>. Returns 0 if the cache has no slabs left, otherwise 1;
- * -EINVAL after a report if the cache is NULL or was destroyed. Safe while other threads use the
- * cache: they wait for 64 slabs at most. May sleep, but does not wait for grace periods. O(CPUs +
- * objects in sheaves + empty slabs): slabs with objects in use cost nothing.
+ * cache's quarantine, and return the pages of its empty slabs; those of SLAB_TYPESAFE_BY_RCU caches
+ * return over time, after their grace period. Free pages that belong to no slab stay, whichever
+ * cache they come from: see sheaf_trim() in <sheaf/trim.h>. Returns 0 if the cache has no slabs
+ * left, otherwise 1; -EINVAL after a report if the cache is NULL or was destroyed. Safe while other
+ * threads use the cache: they wait for 64 slabs at most. May sleep, but does not wait for grace
+ * periods. O(CPUs + objects in sheaves + empty slabs): slabs with objects in use cost nothing.
  */
 int kmem_cache_shrink(struct kmem_cache *s) SHEAF_SYMBOL(kmem_cache_shrink);
 
@@ -346,13 +346,13 @@ int kmem_cache_set_barn(struct kmem_cache *s, size_t objects, size_t bytes)
 /*
  * Limit the memory of a cache's slabs to this number of bytes; 0: none. At the limit, an allocation
  * with GFP_KERNEL empties the cache's sheaves, asks shrinkers (<sheaf/shrinker.h>), and then
- * returns NULL; with GFP_NOWAIT it returns NULL at once; with __GFP_NOFAIL it waits. Free objects
- * of its sheaves and slabs count, prefilled sheaves too; objects between guard pages do not. If the
- * slabs have more already, the cache is shrunk, and a line reports what is left above the limit;
- * then no slab is added until it is below. A merged cache is limited under all its names, and no
- * cache is merged with it from then on. Returns 0, or -EINVAL after a report if the cache is NULL
- * or was destroyed. Takes a lock. May sleep. O(1), or as kmem_cache_shrink(). The kernel has no
- * such call.
+ * returns NULL; with GFP_NOWAIT it returns NULL immediately; with __GFP_NOFAIL it waits. Free
+ * objects of its sheaves and slabs count, prefilled sheaves too; objects between guard pages do
+ * not. If the slabs already exceed the limit, the cache is shrunk, and a line reports what is still
+ * above it; then no slab is added until the cache is below its limit. A merged cache is limited
+ * under all its names, and no cache is merged with it from then on. Returns 0, or -EINVAL after a
+ * report if the cache is NULL or was destroyed. Takes a lock. May sleep. O(1), or as
+ * kmem_cache_shrink(). The kernel has no such call.
  */
 int kmem_cache_set_limit(struct kmem_cache *s, size_t bytes) SHEAF_SYMBOL(kmem_cache_set_limit);
 
@@ -380,7 +380,7 @@ struct sheaf_calls {
 #endif
 
 /* A call of this cache. The library may replace it while threads use the cache: a plain load is the
- * same instruction, but only an atomic one tells the thread sanitizer. */
+ * same instruction, but the thread sanitizer accepts only an atomic one. */
 #define SHEAF_CALLS(s) SHEAF_CAST(const struct sheaf_calls *, SHEAF_CAST(const void *, s))
 #define SHEAF_CALL(s, call)                                                                        \
 	(SHEAF_TSAN ? __atomic_load_n(&SHEAF_CALLS(s)->call, __ATOMIC_RELAXED)                     \
@@ -389,7 +389,7 @@ struct sheaf_calls {
 /*
  * A program that defines SHEAF_INLINE before it includes this file makes the common allocation and
  * the common free without a call: see <sheaf/inline.h>. Otherwise, and where that file has no
- * sections, these two fail at once, and the compiler leaves only the call.
+ * sections, these two always fail, and the compiler leaves only the call.
  */
 #if defined(SHEAF_INLINE) && !SHEAF_TSAN
 #include <sheaf/inline.h>
@@ -444,7 +444,7 @@ void __kmem_cache_free_null(void *object) SHEAF_SYMBOL(__kmem_cache_free_null)
  * of another cache, an address inside an object, an object that is already free) are reported when
  * the pointer's sheaf is flushed, or earlier. They are not found if the pointer is allocated again
  * before that. A cache with SLAB_CONSISTENCY_CHECKS, or with SHEAF_OPTIONS=hardened, reports them
- * at once.
+ * immediately.
  */
 static __always_inline void kmem_cache_free(struct kmem_cache *s, void *object)
 {
@@ -471,8 +471,8 @@ static __always_inline SHEAF_OBJECT void *kmem_cache_zalloc(struct kmem_cache *s
 
 /*
  * Return an object on this memory node, or on another node if it has no memory; with
- * __GFP_THISNODE, NULL instead. NUMA_NO_NODE: the same as kmem_cache_alloc(). On another node than
- * that of this CPU, the object comes from its slab, and the call takes a lock for a short time.
+ * __GFP_THISNODE, NULL instead. NUMA_NO_NODE: the same as kmem_cache_alloc(). On a node other than
+ * that of this CPU, the object comes from its slab, and the call briefly takes a lock.
  */
 SHEAF_OBJECT void *kmem_cache_alloc_node(struct kmem_cache *s, gfp_t flags, int node)
 	SHEAF_SYMBOL(kmem_cache_alloc_node);
@@ -491,10 +491,10 @@ void kmem_cache_free_bulk(struct kmem_cache *s, size_t n, void **p)
 
 /* --- prefilled sheaves ------------------------------------------------------------------------
  *
- * Allocations that cannot fail: take the objects for the worst case in advance, all at once and
- * cheaply, and return the unused ones. The objects of a prefilled sheaf count as allocated; they
- * are freed like other objects. Only one thread (or signal handler) at a time may use a sheaf.
- * Sizes of sheaves are numbers of objects.
+ * Allocations that cannot fail: take the objects for the worst case in advance, cheaply and in one
+ * call, and return the unused ones. The objects of a prefilled sheaf count as allocated; they are
+ * freed like other objects. Only one thread (or signal handler) at a time may use a sheaf. Sizes of
+ * sheaves are numbers of objects.
  */
 
 struct slab_sheaf;
@@ -571,9 +571,9 @@ unsigned int kmem_cache_sheaf_size(struct slab_sheaf *sheaf) SHEAF_SYMBOL(kmem_c
 
 /*
  * Return an object from this CPU's sheaves, the node's barn, or a slab with free objects; or NULL
- * if none is available at once. The call takes no new memory from the system, so it cannot allocate
- * from a cache that has not been used yet. It ignores all flags in gfp except __GFP_ZERO and
- * __GFP_ACCOUNT; also NULL if the limit of a group stops the charge. O(nodes). Kernel:
+ * if none is available immediately. The call takes no new memory from the system, so it cannot
+ * allocate from a cache that has not been used yet. It ignores all flags in gfp except __GFP_ZERO
+ * and __GFP_ACCOUNT; also NULL if the limit of a group stops the charge. O(nodes). Kernel:
  * kmalloc_nolock() alone.
  */
 SHEAF_OBJECT void *kmem_cache_alloc_nolock(struct kmem_cache *s, gfp_t gfp)
@@ -597,7 +597,7 @@ void kmem_cache_free_nolock(struct kmem_cache *s, void *object)
  * True for every address in an object and in a block of kmalloc() or kvmalloc(), from the first
  * byte up to the size that ksize() returns, and in free memory of the library. Freed memory still
  * belongs to the library, even if it is in use again, so that kfree() can detect a double free; but
- * a freed block above 2 MiB does not: its addresses may be back with the system. True for
+ * a freed block above 2 MiB does not: the system may have its addresses back. True for
  * ZERO_SIZE_PTR, which kmalloc() returns. False for NULL, for a struct kmem_cache itself, and for
  * all other addresses, mapped or not. The call does not access the address.
  *

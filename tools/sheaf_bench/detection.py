@@ -101,7 +101,7 @@ def counts(document: Detection, row: dict[str, Any]) -> tuple[int, int, int, int
 def page(document: Detection) -> str:
     """For a terminal, and the table of docs/detection.md: at most 100 columns."""
     lines = _columns(document, document.rows) + [""] + LEGEND + [""]
-    lines.append(f"{'':7} {'found':>8} {'at once':>8} {'named':>6}")
+    lines.append(f"{'':7} {'found':>8} {'now':>8} {'named':>6}")
     for row in document.rows:
         found, now, named, all_of = counts(document, row)
         lines.append(f"{row['code']:7} {f'{found}/{all_of}':>8} {now:8} {named:6}  {row['name']}"
