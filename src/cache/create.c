@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Create: check the arguments, then share a cache with the same layout or create a new one. */
-#include <errno.h>
 #include <string.h>
 
 #include "cache/account.h"
@@ -289,7 +288,7 @@ static struct kmem_cache *create_sized(const char *name, size_t size, const void
 	struct kmem_cache_args own;
 	char clean[NAME_SHOWN + 1];
 	struct kmem_cache *s = NULL;
-	int saved = errno;
+	OS_KEEP_ERRNO;
 
 	clean_name(clean, name);
 	if (!os_sized_whole(args_size))
@@ -304,7 +303,6 @@ static struct kmem_cache *create_sized(const char *name, size_t size, const void
 			  clean);
 	if (!s)
 		panic_if_wanted(clean, size, flags);
-	errno = saved;
 	return s;
 }
 

@@ -185,7 +185,7 @@ static bool give_up_name(struct kmem_cache *s)
 
 SHEAF_PUBLIC void kmem_cache_destroy(struct kmem_cache *s)
 {
-	int saved = errno;
+	OS_KEEP_ERRNO;
 
 	if (!s || !give_up_name(s))
 		return;
@@ -194,5 +194,4 @@ SHEAF_PUBLIC void kmem_cache_destroy(struct kmem_cache *s)
 	else
 		report_live(s);
 	cache_leave();
-	errno = saved;
 }

@@ -61,7 +61,7 @@ void account_read_group(struct kmem_group *g, struct kmem_group_stats *out)
 SHEAF_PUBLIC int __kmem_group_stats(struct kmem_group *g, struct kmem_group_stats *out, size_t size)
 {
 	struct kmem_group_stats own;
-	int saved = errno;
+	OS_KEEP_ERRNO;
 
 	if (g && !group_check(g, "kmem_group_stats"))
 		return -EINVAL;
@@ -73,14 +73,13 @@ SHEAF_PUBLIC int __kmem_group_stats(struct kmem_group *g, struct kmem_group_stat
 	memset(out, 0, size);
 	memcpy(out, &own, size < sizeof(own) ? size : sizeof(own));
 	tools_wrote(out, size);
-	errno = saved;
 	return 0;
 }
 
 SHEAF_PUBLIC int kmem_group_count_objects(struct kmem_group *g, uint64_t *objects, uint64_t *bytes)
 {
 	struct own own = {.of = g ? g : &groups.root};
-	int saved = errno;
+	OS_KEEP_ERRNO;
 
 	if (g && !group_check(g, "kmem_group_count_objects"))
 		return -EINVAL;
@@ -90,7 +89,6 @@ SHEAF_PUBLIC int kmem_group_count_objects(struct kmem_group *g, uint64_t *object
 		*objects = own.objects;
 	if (bytes)
 		*bytes = own.bytes;
-	errno = saved;
 	return 0;
 }
 
@@ -126,7 +124,8 @@ static void compare(void *data, struct kmem_group *g)
 
 SHEAF_PUBLIC int kmem_group_verify(void)
 {
-	int faults = 0, saved = errno;
+	OS_KEEP_ERRNO;
+	int faults = 0;
 
 	if (!groups_exist())
 		return 0;
@@ -137,6 +136,5 @@ SHEAF_PUBLIC int kmem_group_verify(void)
 	for (struct kmem_cache *s = list_next(NULL); s; s = list_next(s))
 		faults += cache_verify_charges(s);
 	cache_leave();
-	errno = saved;
 	return faults;
 }

@@ -52,7 +52,7 @@ SHEAF_PUBLIC struct kmem_group *__kmem_group_create(const char *name, struct kme
 {
 	struct kmem_group_args own;
 	struct kmem_group *g = NULL;
-	int saved = errno;
+	OS_KEEP_ERRNO;
 
 	if (!name) {
 		name = "(no name)";
@@ -63,7 +63,6 @@ SHEAF_PUBLIC struct kmem_group *__kmem_group_create(const char *name, struct kme
 	    (!parent || group_check(parent, "kmem_group_create")) && begin_groups())
 		g = group_create(name, parent, &own);
 	cache_leave();
-	errno = saved;
 	return g;
 }
 
@@ -71,7 +70,8 @@ SHEAF_PUBLIC int __kmem_group_set_limits(struct kmem_group *g, const struct kmem
 					 size_t size)
 {
 	struct kmem_group_args own;
-	int result = -EINVAL, saved = errno;
+	OS_KEEP_ERRNO;
+	int result = -EINVAL;
 
 	if (!g)
 		os_misuse(NULL, "kmem_group_set_limits: the group is NULL; ignored. The root has "
@@ -80,7 +80,6 @@ SHEAF_PUBLIC int __kmem_group_set_limits(struct kmem_group *g, const struct kmem
 		 read_args(&own, args, size, "kmem_group_set_limits"))
 		result = group_set_limits(g, &own) ? 0 : -EBUSY;
 	cache_leave();
-	errno = saved;
 	return result;
 }
 

@@ -285,10 +285,9 @@ static void barrier(struct grace *grace)
 
 SHEAF_PUBLIC void kvfree_rcu_barrier(void)
 {
-	int saved = errno;
+	OS_KEEP_ERRNO;
 
 	grace_for_each(barrier);
-	errno = saved;
 }
 
 SHEAF_PUBLIC void kvfree_rcu_barrier_on_cache(struct kmem_cache *s)

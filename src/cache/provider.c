@@ -24,7 +24,7 @@ SHEAF_PUBLIC int sheaf_rcu_register(const struct sheaf_rcu_ops *ops)
 {
 	struct sheaf_rcu_ops own;
 	const char *wrong = provider_read(&own, ops);
-	int saved = errno;
+	OS_KEEP_ERRNO;
 	bool memory, done;
 	struct grace *grace;
 
@@ -37,7 +37,6 @@ SHEAF_PUBLIC int sheaf_rcu_register(const struct sheaf_rcu_ops *ops)
 	memory = grace && rcu_any_init(grace, &block_rcu_ops);
 	done = memory && !caches.no_readers && grace_register(ops);
 	os_unlock(&caches.lock);
-	errno = saved;
 	if (!memory) {
 		os_report("sheaf_rcu_register: out of memory; not registered");
 		return -ENOMEM;

@@ -207,14 +207,13 @@ static bool is_above(size_t hard)
 
 SHEAF_PUBLIC int sheaf_set_limits(size_t soft, size_t hard)
 {
-	int saved = errno;
+	OS_KEEP_ERRNO;
 
 	if (hard && soft > hard) {
 		os_misuse(NULL,
 			  "sheaf_set_limits(%zu, %zu): the soft limit is above the hard one; "
 			  "nothing was changed. Use 0 for none",
 			  soft, hard);
-		errno = saved;
 		return -EINVAL;
 	}
 	if (!caches_ready())
@@ -227,6 +226,5 @@ SHEAF_PUBLIC int sheaf_set_limits(size_t soft, size_t hard)
 			  "are held; allocations that need memory fail until enough is freed",
 			  soft, hard, os_load_relaxed(&page_limit.held) << OS_PAGE_SHIFT);
 	cache_leave();
-	errno = saved;
 	return 0;
 }

@@ -2,7 +2,6 @@
 /* Registers shrinkers and runs them; see shrinkers.h. */
 #include "cache/shrinkers.h"
 
-#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -222,7 +221,7 @@ static struct registered *make_registered(size_t size, const char name[SHRINKER_
 SHEAF_PUBLIC struct shrinker *__shrinker_alloc(size_t shrinker_size, size_t control_size,
 					       unsigned int flags, const char *fmt, ...)
 {
-	int saved = errno;
+	OS_KEEP_ERRNO;
 	char given[SHRINKER_NAME], name[SHRINKER_NAME];
 	struct registered *r = NULL;
 	va_list arguments;
@@ -240,7 +239,6 @@ SHEAF_PUBLIC struct shrinker *__shrinker_alloc(size_t shrinker_size, size_t cont
 			  "returning NULL. Use the library of the header that the program was "
 			  "built with",
 			  name, shrinker_size, control_size);
-	errno = saved;
 	return r ? &r->shrinker : NULL;
 }
 

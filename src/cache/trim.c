@@ -5,7 +5,6 @@
  * Locks: those of kmem_cache_shrink(), cache by cache: each cache is pinned meanwhile, so that it
  * is not destroyed. Callers: programs.
  */
-#include <errno.h>
 #include <sheaf/trim.h>
 
 #include "cache/cache.h"
@@ -16,7 +15,7 @@
 
 SHEAF_PUBLIC size_t sheaf_trim(size_t keep)
 {
-	int saved = errno;
+	OS_KEEP_ERRNO;
 	size_t before;
 
 	if (!os_load_acquire(&caches.ready))
@@ -26,6 +25,5 @@ SHEAF_PUBLIC size_t sheaf_trim(size_t keep)
 	reclaim_caches();
 	page_trim_to(keep);
 	cache_leave();
-	errno = saved;
 	return page_usage().returned - before;
 }

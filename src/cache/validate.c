@@ -87,7 +87,8 @@ int cache_validate(struct kmem_cache *s)
 
 SHEAF_PUBLIC int kmem_cache_validate(struct kmem_cache *s)
 {
-	int saved = errno, faults = -EINVAL;
+	OS_KEEP_ERRNO;
+	int faults = -EINVAL;
 
 	if (list_pin(s)) {
 		faults = cache_validate(s);
@@ -96,6 +97,5 @@ SHEAF_PUBLIC int kmem_cache_validate(struct kmem_cache *s)
 		cache_report_unusable(s, "kmem_cache_validate");
 	}
 	cache_leave();
-	errno = saved;
 	return faults;
 }

@@ -212,7 +212,7 @@ static void answer(char *line)
 
 void control_look(void)
 {
-	int saved = errno;
+	OS_KEEP_ERRNO;
 
 	if (os_channel_enter()) {
 		char *line = os_channel_request();
@@ -222,5 +222,4 @@ void control_look(void)
 		os_channel_leave();
 		os_report_kept();
 	}
-	errno = saved;
 }

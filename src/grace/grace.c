@@ -2,8 +2,6 @@
 /* Batches, their callbacks, and threads that wait for them; see grace.h. */
 #include "grace/grace.h"
 
-#include <errno.h>
-
 #include "os/assert.h"
 #include "os/machine.h"
 #include "os/options/options.h"
@@ -78,14 +76,13 @@ static void start_if_wanted(struct grace *grace)
 
 void grace_start_all_wanted(void)
 {
-	int saved = errno;
+	OS_KEEP_ERRNO;
 
 	if (os_exchange(&grace_some_wanted, 0)) {
 		/* Pairs with the fence in grace_let_go(). */
 		os_order_rmw();
 		grace_for_each(start_if_wanted);
 	}
-	errno = saved;
 }
 
 /* No batch is in flight. */

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* Formatted texts in memory from kmalloc(). Callers: programs. */
-#include <errno.h>
 #include <stdio.h>
 
 #include "kmalloc/kmalloc.h"
 
 static char *print(gfp_t flags, const char *format, va_list arguments, const void *caller)
 {
-	int saved = errno, length;
+	OS_KEEP_ERRNO;
+	int length;
 	char *text = NULL;
 	va_list again;
 
@@ -22,7 +22,6 @@ static char *print(gfp_t flags, const char *format, va_list arguments, const voi
 		kfree(text);
 		text = NULL;
 	}
-	errno = saved;
 	return text;
 }
 

@@ -272,7 +272,7 @@ static struct kmem_cache *twin(struct kmem_cache *s)
 
 static bool family_ready(void)
 {
-	int saved = errno;
+	OS_KEEP_ERRNO;
 
 	if (os_load_acquire(&family.ready))
 		return true;
@@ -285,7 +285,6 @@ static bool family_ready(void)
 	}
 	os_unlock(&caches.family);
 	cache_leave();
-	errno = saved;
 	return os_load_acquire(&family.ready);
 }
 

@@ -4,8 +4,6 @@
  */
 #include "kmalloc/mempool.h"
 
-#include <errno.h>
-
 #include "os/assert.h"
 #include "os/atomic.h"
 #include "os/machine.h"
@@ -102,19 +100,16 @@ static void *wait_for_element(struct sheaf_mempool *pool, uint32_t ms)
 
 OS_NOINLINE void *mempool_call_alloc_fn(const struct sheaf_mempool *pool, gfp_t gfp)
 {
-	int saved = errno;
-	void *element = pool->alloc(gfp, pool->data);
+	OS_KEEP_ERRNO;
 
-	errno = saved;
-	return element;
+	return pool->alloc(gfp, pool->data);
 }
 
 OS_NOINLINE void mempool_call_free_fn(const struct sheaf_mempool *pool, void *element)
 {
-	int saved = errno;
+	OS_KEEP_ERRNO;
 
 	pool->free(element, pool->data);
-	errno = saved;
 }
 
 /* After a first attempt without waiting. */

@@ -7,6 +7,8 @@
 #ifndef SHEAF_OS_COMPILER_H
 #define SHEAF_OS_COMPILER_H
 
+#include <errno.h>
+
 #define os_likely(condition)   __builtin_expect(!!(condition), 1)
 #define os_unlikely(condition) __builtin_expect(!!(condition), 0)
 
@@ -21,5 +23,13 @@
  * function whose return address identifies the calling place in the program is OS_NOINLINE, too:
  * inlined by whole-program optimisation, it would see its caller's return address. */
 #define SHEAF_PUBLIC __attribute__((visibility("default")))
+
+/* Preserve errno from here to the end of the block. */
+#define OS_KEEP_ERRNO int kept_errno __attribute__((cleanup(os_restore_errno), unused)) = errno
+
+static inline void os_restore_errno(const int *kept)
+{
+	errno = *kept;
+}
 
 #endif

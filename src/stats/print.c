@@ -20,7 +20,8 @@
 
 SHEAF_PUBLIC int sheaf_stats_print(int fd, enum sheaf_stats_format format)
 {
-	int saved = errno, error;
+	OS_KEEP_ERRNO;
+	int error;
 	struct stats *stats;
 	struct out out;
 
@@ -42,7 +43,6 @@ SHEAF_PUBLIC int sheaf_stats_print(int fd, enum sheaf_stats_format format)
 		stats_print_prometheus(&out, stats);
 	error = out_end(&out);
 	stats_release(stats);
-	errno = saved;
 	return error;
 }
 

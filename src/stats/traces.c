@@ -193,7 +193,8 @@ int traces_print(struct out *out, struct kmem_cache *s, enum sheaf_traces which,
 SHEAF_PUBLIC int kmem_cache_print_traces(struct kmem_cache *s, int fd, enum sheaf_traces which,
 					 enum sheaf_stats_format format)
 {
-	int saved = errno, error, error_of_file;
+	OS_KEEP_ERRNO;
+	int error, error_of_file;
 	struct out out;
 
 	if ((format != SHEAF_STATS_TEXT && format != SHEAF_STATS_JSON) ||
@@ -203,6 +204,5 @@ SHEAF_PUBLIC int kmem_cache_print_traces(struct kmem_cache *s, int fd, enum shea
 		return -ENOMEM;
 	error = traces_print(&out, s, which, format);
 	error_of_file = out_end(&out);
-	errno = saved;
 	return error ? error : error_of_file;
 }

@@ -61,11 +61,10 @@ static void begin_to_listen(void)
 
 void os_channel_open(void)
 {
-	int saved = errno;
+	OS_KEEP_ERRNO;
 
 	os_store_relaxed(&os_channel_is_on, 1);
 	begin_to_listen();
-	errno = saved;
 }
 
 void os_channel_after_fork(void)

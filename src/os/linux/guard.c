@@ -2,7 +2,6 @@
 /* Closed pages by light guards, or by protection; see guard.h. */
 #include "os/guard.h"
 
-#include <errno.h>
 #include <sys/mman.h>
 
 #include "os/assert.h"
@@ -22,38 +21,32 @@ static __attribute__((unused)) bool is_whole_pages(const void *address, size_t s
 
 enum os_guard os_guard_begin(void *address, size_t size)
 {
-	int saved = errno;
+	OS_KEEP_ERRNO;
 	bool light = os_commit(address, size) && madvise(address, size, MADV_GUARD_INSTALL) == 0;
 
 	/* Locked memory was made resident by the first call. */
 	if (!light)
 		os_uncommit(address, size);
-	errno = saved;
 	return light ? OS_GUARD_LIGHT : OS_GUARD_PROTECTION;
 }
 
 bool os_guard_open(void *address, size_t size, enum os_guard guard)
 {
-	int saved = errno;
-	bool done;
+	OS_KEEP_ERRNO;
 
 	os_assert(is_whole_pages(address, size)); /* GUARD-P1 */
-	done = guard == OS_GUARD_LIGHT ? madvise(address, size, MADV_GUARD_REMOVE) == 0
+	return guard == OS_GUARD_LIGHT ? madvise(address, size, MADV_GUARD_REMOVE) == 0
 				       : os_commit(address, size);
-
-	errno = saved;
-	return done;
 }
 
 bool os_guard_close(void *address, size_t size, enum os_guard guard)
 {
-	int saved = errno;
+	OS_KEEP_ERRNO;
 	bool light, done;
 
 	os_assert(is_whole_pages(address, size)); /* GUARD-P1 */
 	light = guard == OS_GUARD_LIGHT && madvise(address, size, MADV_GUARD_INSTALL) == 0;
 	done = light || os_uncommit(address, size);
 
-	errno = saved;
 	return light || (done && guard == OS_GUARD_PROTECTION);
 }

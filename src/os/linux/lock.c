@@ -5,7 +5,6 @@
  */
 #include "os/lock.h"
 
-#include <errno.h>
 #include <linux/futex.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -72,18 +71,16 @@ void os_lock_init(struct os_lock *lock, enum os_rank rank)
 void os_wait(uint32_t *word, uint32_t value, uint32_t ms)
 {
 	const struct timespec most = {ms / 1000, (long)(ms % 1000) * 1000000};
-	int saved = errno;
+	OS_KEEP_ERRNO;
 
 	syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, ms ? &most : NULL, NULL, 0);
-	errno = saved;
 }
 
 void os_wake(uint32_t *word)
 {
-	int saved = errno;
+	OS_KEEP_ERRNO;
 
 	syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
-	errno = saved;
 }
 
 static OS_COLD void lock_slow(struct os_lock *lock)

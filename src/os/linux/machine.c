@@ -93,14 +93,13 @@ static bool register_membarrier(void)
 void os_register_early(void)
 {
 	const char *options = secure_getenv("SHEAF_OPTIONS");
-	int saved = errno;
+	OS_KEEP_ERRNO;
 
 	/* A sandbox may not expect the system call, and the program may change the option until
 	 * the first use: then it is made there. */
 	if (has_rseq() && &__libc_single_threaded && __libc_single_threaded &&
 	    !(options && strstr(options, "backend=trylock")))
 		register_membarrier();
-	errno = saved;
 }
 
 /* The reason why the rseq backend cannot run; NULL if it can. */
@@ -177,7 +176,7 @@ static void find_thread_number(void)
 
 void os_init(void)
 {
-	int saved = errno;
+	OS_KEEP_ERRNO;
 	bool rows_known;
 
 	os_options_init();
@@ -198,7 +197,6 @@ void os_init(void)
 	if (*os_options.slab_debug)
 		find_thread_number();
 	os_stack_prepare();
-	errno = saved;
 }
 
 bool os_registered(void)
@@ -277,7 +275,8 @@ static int nearest_of(unsigned long nodes, bool preferred)
 int os_policy_node(void)
 {
 	unsigned long nodes[OS_MAX_NODES / (8 * sizeof(long)) + 1] = {0};
-	int saved = errno, mode = 0, node = OS_NO_NODE;
+	OS_KEEP_ERRNO;
+	int mode = 0, node = OS_NO_NODE;
 
 	if (syscall(SYS_get_mempolicy, &mode, nodes, OS_MAX_NODES + 1, NULL, 0) == 0 && nodes[0]) {
 		mode &= MPOL_MODE;
@@ -287,7 +286,6 @@ int os_policy_node(void)
 	}
 	if (node >= (int)os.nr_nodes)
 		node = OS_NO_NODE;
-	errno = saved;
 	return node;
 }
 
@@ -318,7 +316,7 @@ void os_forget_nodes(void)
 
 void os_after_fork(void)
 {
-	int saved = errno;
+	OS_KEEP_ERRNO;
 
 	if (os.backend == OS_BACKEND_RSEQ)
 		register_membarrier();
@@ -328,7 +326,6 @@ void os_after_fork(void)
 			"nothing");
 		os.counting = 0;
 	}
-	errno = saved;
 }
 
 uintptr_t os_self(void)
@@ -348,20 +345,18 @@ uint32_t os_thread(void)
 
 void os_sleep_briefly(void)
 {
-	int saved = errno;
+	OS_KEEP_ERRNO;
 	const struct timespec moment = {.tv_nsec = 50000};
 
 	syscall(SYS_nanosleep, &moment, NULL);
-	errno = saved;
 }
 
 static struct timespec read_clock(clockid_t clock)
 {
-	int saved = errno;
+	OS_KEEP_ERRNO;
 	struct timespec now = {0};
 
 	clock_gettime(clock, &now);
-	errno = saved;
 	return now;
 }
 
@@ -382,12 +377,11 @@ uint32_t os_now_ms(void)
 uint64_t os_random(void)
 {
 	static const uint64_t fallback = UINT64_C(0x9e3779b97f4a7c15);
-	int saved = errno;
+	OS_KEEP_ERRNO;
 	uint64_t bits;
 
 	/* Not getrandom(3), which is a cancellation point: locks are held. */
 	if (syscall(SYS_getrandom, &bits, sizeof(bits), GRND_NONBLOCK) != sizeof(bits))
 		bits = (uintptr_t)&bits * fallback;
-	errno = saved;
 	return bits;
 }

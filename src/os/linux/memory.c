@@ -40,7 +40,7 @@ void *map_anywhere(size_t size)
 
 void *os_reserve(size_t size)
 {
-	int saved = errno;
+	OS_KEEP_ERRNO;
 	char *address;
 
 	size = os_round_up(size);
@@ -54,7 +54,6 @@ void *os_reserve(size_t size)
 		munmap(address + before + size, OS_HUGE - before);
 		address += before;
 	}
-	errno = saved;
 	return address;
 }
 
@@ -67,7 +66,7 @@ static bool is_emulated(void)
 
 size_t os_address_limit(void)
 {
-	int saved = errno;
+	OS_KEEP_ERRNO;
 	struct rlimit limit;
 	size_t bytes = SIZE_MAX;
 
@@ -75,19 +74,17 @@ size_t os_address_limit(void)
 		bytes = (size_t)limit.rlim_cur;
 	if (is_emulated() && bytes > EMULATED_LIMIT)
 		bytes = EMULATED_LIMIT;
-	errno = saved;
 	return bytes;
 }
 
 size_t os_memory(void)
 {
-	int saved = errno;
+	OS_KEEP_ERRNO;
 	struct sysinfo info;
 	bool known = sysinfo(&info) == 0;
 	size_t granted = cgroup_memory(),
 	       all = known ? (size_t)info.totalram * info.mem_unit : SIZE_MAX;
 
-	errno = saved;
 	return granted < all ? granted : all;
 }
 
@@ -102,26 +99,24 @@ bool os_memory_look(void)
 
 void os_unreserve(void *address, size_t size)
 {
-	int saved = errno;
+	OS_KEEP_ERRNO;
 
 	munmap(address, size);
-	errno = saved;
 }
 
 bool os_allow_reads(void *address, size_t size)
 {
-	int saved = errno;
+	OS_KEEP_ERRNO;
 	bool done = mprotect(address, size, PROT_READ) == 0;
 
 	if (!done)
 		map_refused(size, false);
-	errno = saved;
 	return done;
 }
 
 bool os_commit(void *address, size_t size)
 {
-	int saved = errno;
+	OS_KEEP_ERRNO;
 	uintptr_t begin = os_round_down((uintptr_t)address);
 	size_t whole = (uintptr_t)address + size - begin;
 	bool done = mprotect((void *)begin, whole, PROT_READ | PROT_WRITE) == 0;
@@ -130,30 +125,26 @@ bool os_commit(void *address, size_t size)
 		madvise((void *)begin, whole, MADV_DODUMP);
 	else
 		map_refused(whole, true);
-	errno = saved;
 	return done;
 }
 
 bool os_uncommit(void *address, size_t size)
 {
-	int saved = errno;
+	OS_KEEP_ERRNO;
 	bool done = mprotect(address, size, PROT_NONE) == 0;
 
 	if (done) {
 		madvise(address, size, MADV_DONTDUMP);
 		os_discard(address, size, true);
 	}
-	errno = saved;
 	return done;
 }
 
 bool os_move(void *from, size_t old, void *to, size_t size)
 {
-	int saved = errno;
-	bool done = mremap(from, old, size, MREMAP_MAYMOVE | MREMAP_FIXED, to) == to;
+	OS_KEEP_ERRNO;
 
-	errno = saved;
-	return done;
+	return mremap(from, old, size, MREMAP_MAYMOVE | MREMAP_FIXED, to) == to;
 }
 
 /* Locked memory is not all that gives EINVAL: a sandbox may do so. */
@@ -171,7 +162,7 @@ static void report_refused(int error)
 
 bool os_discard(void *address, size_t size, bool locked)
 {
-	int saved = errno;
+	OS_KEEP_ERRNO;
 	uintptr_t begin = os_round_up((uintptr_t)address);
 	uintptr_t end = os_round_down((uintptr_t)address + size);
 	bool done = begin >= end || madvise((void *)begin, end - begin, MADV_DONTNEED) == 0;
@@ -181,16 +172,14 @@ bool os_discard(void *address, size_t size, bool locked)
 		done = madvise((void *)begin, end - begin, MADV_DONTNEED_LOCKED) == 0;
 	if (!done && (errno != EINVAL || locked))
 		report_refused(errno);
-	errno = saved;
 	return done;
 }
 
 bool os_hide(void *address, size_t size)
 {
-	int saved = errno;
+	OS_KEEP_ERRNO;
 	bool done = madvise(address, size, MADV_DONTDUMP) == 0 && mlock(address, size) == 0;
 
-	errno = saved;
 	/* If there was not enough memory, a part may be locked. */
 	if (!done)
 		os_unhide(address, size);
@@ -199,24 +188,23 @@ bool os_hide(void *address, size_t size)
 
 void os_unhide(void *address, size_t size)
 {
-	int saved = errno;
+	OS_KEEP_ERRNO;
 
 	munlock(address, size);
 	madvise(address, size, MADV_DODUMP);
-	errno = saved;
 }
 
 void os_advise_huge(void *address, size_t size, bool huge)
 {
-	int saved = errno;
+	OS_KEEP_ERRNO;
 
 	madvise(address, size, huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
-	errno = saved;
 }
 
 void os_prefer_node(void *address, size_t size, unsigned int node)
 {
-	int saved = errno, where = os.memory_of_node[node];
+	OS_KEEP_ERRNO;
+	int where = os.memory_of_node[node];
 	unsigned long mask;
 
 	if (where == OS_NO_NODE)
@@ -224,5 +212,4 @@ void os_prefer_node(void *address, size_t size, unsigned int node)
 	mask = 1ul << where;
 	/* If it is refused, as in a container without the node, the addresses are only labelled. */
 	syscall(SYS_mbind, address, size, MPOL_PREFERRED, &mask, OS_MAX_NODES + 1, 0);
-	errno = saved;
 }

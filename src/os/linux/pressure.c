@@ -7,7 +7,6 @@
  */
 #include "os/pressure.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
@@ -54,19 +53,17 @@ static bool open_trigger_of_group(void)
 
 bool os_pressure_begin(void)
 {
-	int saved = errno;
-	bool begun = os_descriptor_is_ours(&trigger) || open_trigger_of_group() ||
-		     open_trigger("/proc/pressure/memory");
+	OS_KEEP_ERRNO;
 
-	errno = saved;
-	return begun;
+	return os_descriptor_is_ours(&trigger) || open_trigger_of_group() ||
+	       open_trigger("/proc/pressure/memory");
 }
 
 bool os_pressure_seen(void)
 {
 	struct pollfd look = {.fd = trigger.file, .events = POLLPRI};
 	const struct timespec now = {0};
-	int saved = errno;
+	OS_KEEP_ERRNO;
 	bool seen =
 		os_descriptor_is_ours(&trigger) && syscall(SYS_ppoll, &look, 1, &now, NULL, 0) == 1;
 
@@ -75,14 +72,12 @@ bool os_pressure_seen(void)
 		os_descriptor_close(&trigger);
 		seen = false;
 	}
-	errno = saved;
 	return seen && look.revents & POLLPRI;
 }
 
 void os_pressure_in_child(void)
 {
-	int saved = errno;
+	OS_KEEP_ERRNO;
 
 	os_descriptor_close(&trigger);
-	errno = saved;
 }

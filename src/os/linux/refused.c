@@ -76,7 +76,8 @@ static size_t mappings(void)
 
 void os_refusal(char *text, size_t size)
 {
-	int saved = errno, error = os_load_relaxed(&refused.error);
+	OS_KEEP_ERRNO;
+	int error = os_load_relaxed(&refused.error);
 	bool writable = os_load_relaxed(&refused.writable);
 	size_t kib, most = os_mappings_limit();
 
@@ -112,5 +113,4 @@ void os_refusal(char *text, size_t size)
 		snprintf(text, size,
 			 "the system has no memory for it. Free some, or look at "
 			 "vm.overcommit_memory");
-	errno = saved;
 }

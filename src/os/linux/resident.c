@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* The resident memory of the process; see os/memory.h. */
-#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,19 +53,16 @@ static struct sizes read_sizes(void)
 
 void os_resident(size_t *now, size_t *peak)
 {
-	int saved = errno;
+	OS_KEEP_ERRNO;
 	struct sizes sizes = read_sizes();
 
 	*now = sizes.resident;
 	*peak = sizes.peak;
-	errno = saved;
 }
 
 bool os_locks_memory(void)
 {
-	int saved = errno;
-	bool locks = read_sizes().locked != 0;
+	OS_KEEP_ERRNO;
 
-	errno = saved;
-	return locks;
+	return read_sizes().locked != 0;
 }

@@ -6,7 +6,6 @@
  * thousands of caches: see template.c. If memfd_create() is refused, every row is written at once
  * instead, and areas are mapped one at a time.
  */
-#include <errno.h>
 #include <sys/mman.h>
 
 #include "os/linux/map.h"
@@ -126,12 +125,11 @@ static bool copy_template(char *rows, unsigned int nr_areas, const struct slot *
 
 char *os_map_rows(unsigned int nr_areas, const struct slot *template)
 {
-	int saved = errno;
+	OS_KEEP_ERRNO;
 	char *rows = map_plain(nr_areas);
 	bool done = rows && copy_template(rows, nr_areas, template);
 
 	if (rows && !done)
 		unmap(rows, nr_areas);
-	errno = saved;
 	return done ? rows + ROW_BYTES : NULL;
 }

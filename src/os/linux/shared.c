@@ -22,7 +22,6 @@
  */
 #include "os/linux/shared.h"
 
-#include <errno.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -191,7 +190,7 @@ bool os_open_counters(char *row)
 	struct area *area = area_of(row);
 	size_t at = area ? (size_t)(row - area->rows) & ~(ROW_SIZE - 1) : 0;
 	uint8_t *state, closed = CLOSED;
-	int saved = errno;
+	OS_KEEP_ERRNO;
 
 	if (!area || !area->in_file)
 		return true;
@@ -202,7 +201,6 @@ bool os_open_counters(char *row)
 		os_assert(os_peek(state) == OPENING); /* SHARED-F2 */
 		os_store_release(state, done ? OPEN : REFUSED);
 	}
-	errno = saved;
 	return os_load_acquire(state) == OPEN;
 }
 

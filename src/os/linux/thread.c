@@ -2,7 +2,6 @@
 /* The library's thread, and cancellation; see os/thread.h. */
 #include "os/thread.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stddef.h>
@@ -55,7 +54,7 @@ static bool start(void (*body)(void), size_t stack)
 bool os_thread_start(void (*body)(void))
 {
 	sigset_t all, before;
-	int saved = errno;
+	OS_KEEP_ERRNO;
 	bool started;
 
 	/* The new thread inherits the mask. */
@@ -63,7 +62,6 @@ bool os_thread_start(void (*body)(void))
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	started = start(body, STACK_BYTES) || start(body, 0);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	errno = saved;
 	return started;
 }
 

@@ -2,7 +2,6 @@
 /* See topology.h. Also numbers of the machine that are read later. */
 #include "os/linux/topology.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -284,12 +283,11 @@ unsigned int os_nr_cpus(void)
 
 size_t os_mappings_limit(void)
 {
-	int saved = errno;
+	OS_KEEP_ERRNO;
 	char text[32];
 	size_t limit = 0;
 
 	if (os_file_read("/proc/sys/vm/max_map_count", text, sizeof(text)) > 0)
 		limit = strtoul(text, NULL, 10);
-	errno = saved;
 	return limit ? limit : MAPPINGS_LIMIT;
 }

@@ -2,7 +2,6 @@
 /* Reports of misuse; see misuse.h. */
 #include "os/report/misuse.h"
 
-#include <errno.h>
 #include <stdarg.h>
 
 #include "os/atomic.h"
@@ -82,7 +81,7 @@ uint32_t os_misuse_count(const char *about, const char *format)
 /* With the stack of this call: another one, of another thread, may write the line. */
 static void keep_misuse(uint32_t n, const char *format, va_list arguments)
 {
-	int saved = errno;
+	OS_KEEP_ERRNO;
 	struct os_record *record = n ? os_record_claim() : NULL;
 	char stack[412];
 
@@ -95,7 +94,6 @@ static void keep_misuse(uint32_t n, const char *format, va_list arguments)
 		record->last = os_options.panic_on_warn;
 		os_record_end(record);
 	}
-	errno = saved;
 }
 
 void os_misuse(const char *about, const char *format, ...)

@@ -2,7 +2,6 @@
 /* The queue of reports; see record.h. */
 #include "os/report/record.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -245,14 +244,13 @@ static void write_lost(struct writing *writing)
  * room. */
 static void write_all(bool may_wait, bool may_call)
 {
-	int saved = errno;
+	OS_KEEP_ERRNO;
 	struct writing writing = {may_wait, may_call, os_sink_was_full(may_wait)};
 
 	for (int i = 0; i < OS_RECORDS; i++)
 		write_record(&queue.places[i], &writing);
 	if (os_load_relaxed(&queue.lost) && has_room(&writing))
 		write_lost(&writing);
-	errno = saved;
 }
 
 void os_write_kept(void)

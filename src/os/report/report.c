@@ -2,7 +2,6 @@
 /* Reports of one line; see report.h. */
 #include "os/report/report.h"
 
-#include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,11 +21,10 @@ unsigned int os_fence_word;
 
 void os_print(const char *text)
 {
-	int saved = errno;
+	OS_KEEP_ERRNO;
 
 	os_assert(os_holds_nothing("reports")); /* REPORT-T1 */
 	os_write_quietly(STDERR_FILENO, text, strlen(text));
-	errno = saved;
 }
 
 void os_make_plain(char *text, size_t length)
@@ -47,14 +45,13 @@ void os_clean_name(char *clean, size_t size, const char *name)
 
 static void keep_line(bool last, const char *format, va_list arguments)
 {
-	int saved = errno;
+	OS_KEEP_ERRNO;
 	struct os_record *record = os_record_claim();
 
 	os_record_line(record, format, arguments);
 	if (last && record)
 		record->last = true;
 	os_record_end_once(record);
-	errno = saved;
 }
 
 /* What waits goes first, and leaves its place. */

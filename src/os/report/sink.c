@@ -182,17 +182,17 @@ static int descriptor(void)
 
 void os_sink_open(void)
 {
-	int saved = errno;
+	OS_KEEP_ERRNO;
 
 	descriptor();
-	errno = saved;
 }
 
 /* --- writing ---------------------------------------------------------------------------------- */
 
 size_t os_sink_write(const char *text, size_t length)
 {
-	int saved = errno, file = descriptor();
+	OS_KEEP_ERRNO;
+	int file = descriptor();
 	ssize_t written = os_write_quietly(file, text, length);
 
 	if (written < 0 && errno != EAGAIN && file != STDERR_FILENO) {
@@ -201,7 +201,6 @@ size_t os_sink_write(const char *text, size_t length)
 	}
 	if (written < 0)
 		written = errno == EAGAIN ? 0 : (ssize_t)length;
-	errno = saved;
 	return (size_t)written;
 }
 

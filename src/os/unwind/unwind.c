@@ -134,13 +134,11 @@ static bool is_near_end(uintptr_t address)
 static OS_NOINLINE bool kernel_can_read(uintptr_t address)
 {
 	static const struct timespec at_once;
-	int saved = errno;
-	bool can = syscall(SYS_futex, address, FUTEX_WAIT_PRIVATE, 0xdead0000, &at_once, NULL, 0) !=
-			   -1 ||
-		   errno != EFAULT;
+	OS_KEEP_ERRNO;
 
-	errno = saved;
-	return can;
+	return syscall(SYS_futex, address, FUTEX_WAIT_PRIVATE, 0xdead0000, &at_once, NULL, 0) !=
+		       -1 ||
+	       errno != EFAULT;
 }
 
 /* Read a word of the stack. */
