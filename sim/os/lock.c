@@ -7,7 +7,6 @@
 #include "os/lock.h"
 
 #include "os/atomic.h"
-#include "os/wait.h"
 #include "sim/state.h"
 
 void os_lock_init(struct os_lock *lock, enum os_rank rank)

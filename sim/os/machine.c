@@ -8,7 +8,6 @@
 #include "os/current.h"
 #include "os/memory.h"
 #include "os/options/options.h"
-#include "os/start.h"
 #include "sim/state.h"
 
 #define CPUS_PER_LLC 4

@@ -13,7 +13,7 @@
  */
 #include "sim/scale/locks.h"
 
-#include "os/wait.h"
+#include "os/lock.h"
 #include "sim/scale/clock.h"
 #include "sim/scale/price.h"
 #include "sim/scale/task.h"

@@ -8,12 +8,12 @@
 #include "cache/reclaim.h"
 #include "os/assert.h"
 #include "os/atomic.h"
+#include "os/lock.h"
 #include "os/machine.h"
 #include "os/options/options.h"
 #include "os/pressure.h"
 #include "os/report/report.h"
 #include "os/thread.h"
-#include "os/wait.h"
 #include "page/page.h"
 #include "percpu/budget.h"
 

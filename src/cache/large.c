@@ -14,9 +14,9 @@
 #include "cache/block.h"
 #include "os/assert.h"
 #include "os/atomic.h"
+#include "os/counters.h"
 #include "os/machine.h"
 #include "os/options/options.h"
-#include "os/process_words.h"
 #include "os/tools.h"
 #include "page/map_kept.h"
 

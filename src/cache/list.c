@@ -6,7 +6,7 @@
 
 #include "os/assert.h"
 #include "os/atomic.h"
-#include "os/wait.h"
+#include "os/lock.h"
 #include "page/pool.h"
 
 struct entry {

@@ -28,8 +28,8 @@
 #include <stdint.h>
 
 #include "cache/cache.h"
+#include "os/counters.h"
 #include "os/machine.h"
-#include "os/process_words.h"
 
 #define PUBLISH_MAGIC	0x6665616873ULL /* "sheaf" */
 #define PUBLISH_VERSION 8u

@@ -8,11 +8,11 @@
 
 #include "cache/cache.h"
 #include "os/assert.h"
+#include "os/lock.h"
 #include "os/machine.h"
 #include "os/program.h"
 #include "os/report/report.h"
 #include "os/sized.h"
-#include "os/wait.h"
 #include "page/pool.h"
 
 #define BATCH	     128  /* objects a call, as in the kernel */

@@ -6,10 +6,10 @@
 
 #include "os/assert.h"
 #include "os/atomic.h"
+#include "os/lock.h"
 #include "os/machine.h"
 #include "os/report/report.h"
 #include "os/tsan.h"
-#include "os/wait.h"
 
 #define LONGEST_MS 1024 /* longest time between two attempts of a waiting thread */
 

@@ -31,6 +31,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "os/section.h"
+
 #define OS_COUNTERS    ((intptr_t)1 << 29)
 #define OS_PLANES      2u
 #define OS_PLANE_WORDS 32u
@@ -77,5 +79,34 @@ unsigned int os_counters_areas(void);
 /* In linux/counter_file.c. At exit, after the last look at counters: other processes see them no
  * more, and those in the file may be lost. */
 void os_counters_end(void);
+
+/*
+ * The memory that the process has from the library, in words at the end of the head, which other
+ * processes can read. Each layer updates its own; all are in bytes.
+ */
+#define OS_PROCESS_AT (((size_t)1 << ROW_SHIFT) - 512)
+
+/* X(name): as in struct sheaf_stats. */
+#define OS_PROCESS_WORDS(X)                                                                        \
+	X(committed_bytes)                                                                         \
+	X(used_bytes)                                                                              \
+	X(free_bytes)                                                                              \
+	X(large_bytes)                                                                             \
+	X(mapped_bytes)                                                                            \
+	X(peak_bytes)
+
+#define OS_PROCESS_WORD(name) OS_PROCESS_##name,
+enum os_process_word {
+	OS_PROCESS_WORDS(OS_PROCESS_WORD) OS_NR_PROCESS_WORDS,
+};
+#undef OS_PROCESS_WORD
+
+/* NULL if nothing is counted, or if there are no counters yet. */
+static inline uint64_t *os_process_word(enum os_process_word word)
+{
+	char *head = os_counters_head();
+
+	return head ? (uint64_t *)(head + OS_PROCESS_AT) + word : NULL;
+}
 
 #endif

@@ -86,4 +86,17 @@ bool os_lock_held(struct os_lock *lock);
 /* For os_assert(): true. They stop here if this thread holds a lock while it does `what`. */
 bool os_holds_nothing(const char *what);
 
+/*
+ * Sleeping until a word changes, for any condition. A waiting thread reads the word, tests its
+ * condition, and waits with the value that it read. A thread that makes the condition true changes
+ * the word, then wakes. A change between read and wait is noticed, so none is lost. No lock may be
+ * held. errno is preserved.
+ *
+ * Sleep while *word is `value`, until woken, or for at most ms milliseconds (0: no limit); may
+ * return early.
+ */
+void os_wait(uint32_t *word, uint32_t value, uint32_t ms);
+/* Wake one thread that sleeps on the word. */
+void os_wake(uint32_t *word);
+
 #endif

@@ -189,4 +189,8 @@ void os_find_places(void);
  * Of nodes at the same distance, those with the next higher numbers come first. */
 void os_order_nodes(const uint8_t (*distance)[OS_MAX_NODES]);
 
+/* In linux/start.c. Report which backend runs, if an option asks for it, and options that cannot be
+ * followed. Called after os_init(), with no lock held. */
+void os_tell_start(void);
+
 #endif

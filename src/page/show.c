@@ -3,8 +3,8 @@
 #include "page/show.h"
 
 #include "os/atomic.h"
+#include "os/counters.h"
 #include "os/memory.h"
-#include "os/process_words.h"
 #include "page/map.h"
 
 static size_t kept_shown;

@@ -8,7 +8,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "os/report/misuse.h"
 #include "os/report/report.h"
 
 struct told {

@@ -29,7 +29,7 @@
 #include "kit/process.h"
 #include "kit/random.h"
 #include "kit/refuse_some.h"
-#include "os/report/misuse.h"
+#include "os/report/report.h"
 #include "storm/mix.h"
 
 enum {

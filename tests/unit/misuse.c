@@ -13,7 +13,7 @@
 #include "kit/told.h"
 #include "kit/unit.h"
 #include "os/options/options.h"
-#include "os/report/misuse.h"
+#include "os/report/report.h"
 #include "os/unwind/stack.h"
 
 /* Reports of checked caches have many lines. */

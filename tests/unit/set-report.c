@@ -16,9 +16,9 @@
 #include "kit/ready.h"
 #include "kit/told.h"
 #include "kit/unit.h"
+#include "os/lock.h"
 #include "os/report/record.h"
 #include "os/report/report.h"
-#include "os/wait.h"
 
 static struct told told;
 

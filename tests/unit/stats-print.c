@@ -16,9 +16,9 @@
 #include "kit/process.h"
 #include "kit/told.h"
 #include "kit/unit.h"
+#include "os/counters.h"
 #include "os/machine.h"
 #include "os/options/options.h"
-#include "os/process_words.h"
 
 enum {
 	SHEAF = 60, /* capacity for 64 bytes */

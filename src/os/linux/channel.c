@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -180,12 +179,9 @@ char *os_channel_request(void)
 	return channel.line;
 }
 
-/* Growing beyond ulimit -f raises SIGXFSZ, even for a file in memory. */
 const struct os_descriptor *os_channel_file(void)
 {
-	struct rlimit limit;
-
-	if (getrlimit(RLIMIT_FSIZE, &limit) || limit.rlim_cur != RLIM_INFINITY ||
+	if (os_file_longest() < SIZE_MAX ||
 	    !os_descriptor_keep(&channel.answer, memfd_create("libsheaf-answer", MFD_CLOEXEC)))
 		return NULL;
 	return &channel.answer;

@@ -7,13 +7,13 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "os/counters.h"
 #include "os/descriptor.h"
+#include "os/linux/file.h"
 #include "os/report/report.h"
 
 #define PATH	 "/dev/shm/libsheaf-%d"
@@ -139,12 +139,7 @@ static bool allocate(int file, size_t offset, size_t size)
 /* Extends the file with a hole; its first `head` bytes get memory. */
 static bool grow_to(int file, size_t size, size_t head)
 {
-	struct rlimit limit;
-
-	if (getrlimit(RLIMIT_FSIZE, &limit))
-		return false;
-	/* Growing beyond ulimit -f raises SIGXFSZ, even for a file in memory. */
-	if (limit.rlim_cur != RLIM_INFINITY && limit.rlim_cur < size) {
+	if (os_file_longest() < size) {
 		errno = EFBIG;
 		return false;
 	}

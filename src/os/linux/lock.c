@@ -13,7 +13,6 @@
 #include "os/atomic.h"
 #include "os/report/report.h"
 #include "os/tsan.h"
-#include "os/wait.h"
 
 #define FREE	0u
 #define HELD	1u

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Reports at the first use: which options this machine cannot follow, and, with the option verbose,
- * what runs. */
-#include "os/start.h"
-
+ * what runs; see os/machine.h. */
 #include "os/machine.h"
 #include "os/options/options.h"
 #include "os/report/report.h"

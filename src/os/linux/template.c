@@ -14,9 +14,10 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+
+#include "os/linux/file.h"
 
 #define MAPPINGS     32
 #define ROWS_AN_AREA 4
@@ -46,13 +47,9 @@ static int make_template(void)
 static size_t rows_of_file(size_t n, unsigned int nr_areas)
 {
 	size_t rows = (n + MAPPINGS - 1) / MAPPINGS, most = (size_t)nr_areas * ROWS_AN_AREA;
-	struct rlimit limit;
+	size_t allowed = os_file_longest() / ROW_BYTES;
 
-	if (getrlimit(RLIMIT_FSIZE, &limit))
-		return 0;
-	/* Writing beyond ulimit -f raises SIGXFSZ, even to a file in memory. */
-	if (limit.rlim_cur != RLIM_INFINITY && limit.rlim_cur / ROW_BYTES < most)
-		most = limit.rlim_cur / ROW_BYTES;
+	most = allowed < most ? allowed : most;
 	return rows < most ? rows : most;
 }
 

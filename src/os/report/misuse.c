@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Reports of misuse; see misuse.h. */
-#include "os/report/misuse.h"
+/* Reports of misuse; see report.h. */
+#include "os/report/report.h"
 
 #include <stdarg.h>
 
 #include "os/atomic.h"
 #include "os/options/options.h"
 #include "os/report/record.h"
-#include "os/report/report.h"
 #include "os/report/sink.h"
 #include "os/unwind/stack.h"
 

@@ -12,7 +12,6 @@
 #include "os/machine.h"
 #include "os/options/options.h"
 #include "os/report/callback.h"
-#include "os/report/misuse.h"
 #include "os/report/report.h"
 #include "os/report/sink.h"
 #include "os/tools.h"

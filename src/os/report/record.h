@@ -40,7 +40,7 @@ struct os_record {
 /* A place for a report of this thread; NULL: all are taken, the report is counted as lost, and the
  * calls below do nothing. */
 struct os_record *os_record_claim(void) OS_COLD;
-/* The same for misuse of this kind (misuse.h) about a cache. NULL also if it is left out. */
+/* The same for misuse of this kind (report.h) about a cache. NULL also if it is left out. */
 struct os_record *os_record_begin(const char *about, const char *kind) OS_COLD;
 
 /* Add the text of a line, with the library's name in front, and without control characters. */

@@ -11,7 +11,6 @@
 #include "os/lock.h"
 #include "os/options/options.h"
 #include "os/report/callback.h"
-#include "os/report/misuse.h"
 #include "os/report/record.h"
 #include "os/report/sink.h"
 

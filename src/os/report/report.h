@@ -49,11 +49,6 @@ void os_clean_name(char *clean, size_t size, const char *name);
 void os_report(const char *format, ...) __attribute__((format(printf, 1, 2), cold));
 /* The same, but store the line for os_report_kept(), unless the same one is stored. */
 void os_report_later(const char *format, ...) __attribute__((format(printf, 1, 2), cold));
-/* The same two for misuse (misuse.c). about: a cache's name, or NULL. */
-void os_misuse(const char *about, const char *format, ...)
-	__attribute__((format(printf, 2, 3), cold));
-void os_misuse_later(const char *about, const char *format, ...)
-	__attribute__((format(printf, 2, 3), cold));
 /* The same as os_report(), and then abort(). */
 void os_fatal(const char *format, ...) __attribute__((format(printf, 1, 2), cold, noreturn));
 /* os_report() and os_report_later(), the first time only for this flag. */
@@ -79,6 +74,21 @@ static inline const char *os_plural(uint64_t n)
 {
 	return n == 1 ? "" : "s";
 }
+
+/* --- misuse.c --------------------------------------------------------------------------------- */
+
+/* os_report() and os_report_later() for misuse. about: a cache's name, or NULL. */
+void os_misuse(const char *about, const char *format, ...)
+	__attribute__((format(printf, 2, 3), cold));
+void os_misuse_later(const char *about, const char *format, ...)
+	__attribute__((format(printf, 2, 3), cold));
+/* The number of the next report of this kind; 0: it is left out. There are places for some 4000
+ * pairs of a kind and a cache. */
+uint32_t os_misuse_count(const char *about, const char *format) OS_COLD;
+/* Begin to count anew. */
+void os_misuse_forget(void);
+/* At exit: report how many reports were left out, if any. */
+void os_misuse_left_out(void);
 
 /* --- record.c --------------------------------------------------------------------------------- */
 
