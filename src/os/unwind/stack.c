@@ -71,10 +71,16 @@ static uint32_t nr_symbols(const struct module_symbols *symbols)
 }
 
 /* The exported function that contains an address; NULL: none, or a static function. */
-static const char *function_at(const struct link_map *map, uintptr_t ip, size_t *offset)
+static const char *function_at(uintptr_t ip, size_t *offset)
 {
-	struct module_symbols symbols = symbols_of(map);
+	struct dl_find_object found;
+	struct module_symbols symbols;
+	const struct link_map *map;
 
+	if (!unwind_find_module(ip - 1, &found))
+		return NULL;
+	map = found.dlfo_link_map;
+	symbols = symbols_of(map);
 	if (!symbols.table || !symbols.names || !symbols.hash)
 		return NULL;
 	for (uint32_t i = 0, n = nr_symbols(&symbols); i < n; i++) {
@@ -100,25 +106,40 @@ const char *os_stack_module(uintptr_t ip, size_t *offset)
 	return *found.dlfo_link_map->l_name ? found.dlfo_link_map->l_name : program_invocation_name;
 }
 
+#else
+
+static const char *function_at(uintptr_t ip, size_t *offset)
+{
+	(void)ip, (void)offset;
+	return NULL;
+}
+
+const char *os_stack_module(uintptr_t ip, size_t *offset)
+{
+	(void)ip, (void)offset;
+	return NULL;
+}
+
+#endif
+
 size_t os_stack_frame(char *text, size_t size, uintptr_t ip)
 {
-	struct dl_find_object found;
 	const char *module, *function;
-	size_t offset;
+	size_t offset = 0;
 	int length;
 
 	module = os_stack_module(ip, &offset);
-	if (!module || !unwind_find_module(ip - 1, &found))
+	if (!module)
 		return (size_t)snprintf(text, size, " [%#zx]", (size_t)ip);
 	module = strrchr(module, '/') ? strrchr(module, '/') + 1 : module;
-	function = function_at(found.dlfo_link_map, ip, &offset);
+	function = function_at(ip, &offset);
 	length = snprintf(text, size, " %.40s(%.60s+%#zx)", module, function ? function : "",
 			  offset);
 	os_make_plain(text, (size_t)length < size ? (size_t)length : size - 1);
 	return (size_t)length;
 }
 
-#ifdef UNWIND_HERE
+#if defined(DLFO_STRUCT_HAS_EH_DBASE) && defined(UNWIND_HERE)
 /* Only the library's innermost functions are left out: a callback that the library called stays. */
 unsigned int os_stack_walk(uintptr_t *ip, unsigned int n)
 {
@@ -148,7 +169,7 @@ void os_stack_prepare(void)
 
 size_t os_stack(char *text, size_t size)
 {
-	uintptr_t ip[OS_STACK_DEPTH];
+	uintptr_t ip[OS_STACK_DEPTH] = {0};
 	unsigned int n = os_stack_walk(ip, OS_STACK_DEPTH);
 	size_t used = 0;
 
@@ -164,34 +185,3 @@ size_t os_stack(char *text, size_t size)
 	text[used] = '\0';
 	return used;
 }
-
-#else
-
-unsigned int os_stack_walk(uintptr_t *ip, unsigned int n)
-{
-	(void)ip, (void)n;
-	return 0;
-}
-
-size_t os_stack_frame(char *text, size_t size, uintptr_t ip)
-{
-	return (size_t)snprintf(text, size, " [%#zx]", (size_t)ip);
-}
-
-const char *os_stack_module(uintptr_t ip, size_t *offset)
-{
-	(void)ip, (void)offset;
-	return NULL;
-}
-
-size_t os_stack(char *text, size_t size)
-{
-	(void)text, (void)size;
-	return 0;
-}
-
-void os_stack_prepare(void)
-{
-}
-
-#endif
