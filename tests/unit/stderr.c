@@ -151,6 +151,29 @@ static void full_and_panics(void)
 	long_line("the last");
 }
 
+static int end_of_pipe;
+
+static void has_the_reason(int number)
+{
+	(void)number;
+	_exit(!read_pipe(end_of_pipe) || strcmp(text, "libsheaf: the reason\n") != 0);
+}
+
+/* All places are taken, and the pipe has room again. */
+static void full_and_ends(void)
+{
+	int ends[2], filled = fill_pipe(ends);
+
+	clock_stands = true;
+	for (int i = 0; i < 2 * OS_RECORDS; i++)
+		os_report("%d", i);
+	CHECK(os_reports_kept == OS_RECORDS);
+	CHECK(read(ends[0], text, (size_t)filled) == filled);
+	end_of_pipe = ends[0];
+	signal(SIGABRT, has_the_reason);
+	os_fatal("the reason");
+}
+
 /* SINK-W1 */
 static void without_reader_or_closed(void **state)
 {
@@ -167,6 +190,7 @@ static void is_full(void **state)
 	(void)state;
 	in(full);
 	in(asks_now_and_then);
+	in(full_and_ends);
 	status = in_child(full_and_panics);
 	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
 }

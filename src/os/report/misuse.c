@@ -81,7 +81,7 @@ uint32_t os_misuse_count(const char *about, const char *format)
 static void keep_misuse(uint32_t n, const char *format, va_list arguments)
 {
 	OS_KEEP_ERRNO;
-	struct os_record *record = n ? os_record_claim() : NULL;
+	struct os_record *record = n ? os_record_claim(false) : NULL;
 	char stack[412];
 
 	if (record) {

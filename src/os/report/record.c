@@ -20,6 +20,7 @@
 #define PREFIX	  "libsheaf: "
 #define LINE_TEXT 510  /* of a line, without the stack */
 #define PIECE	  4000 /* below PIPE_BUF */
+#define PLACES	  (OS_RECORDS + 1)
 
 /* The state of a place that is claimed: the thread that fills it, or writes it out. Is the report
  * ready, this bit as well; the bit alone: any thread may write it. */
@@ -27,7 +28,7 @@
 #define READY ((uintptr_t)1)
 
 static struct {
-	struct os_record places[OS_RECORDS];
+	struct os_record places[PLACES];
 	uint32_t lost;
 } queue;
 
@@ -35,16 +36,16 @@ uint32_t os_reports, os_reports_kept;
 
 /* --- making ----------------------------------------------------------------------------------- */
 
-struct os_record *os_record_claim(void)
+struct os_record *os_record_claim(bool last)
 {
-	for (int i = 0; i < OS_RECORDS; i++) {
+	for (int i = 0; i < (last ? PLACES : OS_RECORDS); i++) {
 		struct os_record *record = &queue.places[i];
 		uintptr_t expected = FREE;
 
 		if (!os_cmpxchg(&record->state, &expected, os_self()))
 			continue;
 		record->length = record->written = 0;
-		record->last = false;
+		record->last = last;
 		return record;
 	}
 	os_fetch_add(&queue.lost, 1);
@@ -53,7 +54,7 @@ struct os_record *os_record_claim(void)
 
 struct os_record *os_record_begin(const char *about, const char *kind)
 {
-	struct os_record *record = os_misuse_count(about, kind) ? os_record_claim() : NULL;
+	struct os_record *record = os_misuse_count(about, kind) ? os_record_claim(false) : NULL;
 
 	if (record)
 		record->last = os_options.panic_on_warn;
@@ -106,8 +107,7 @@ void os_record_stack(struct os_record *record, const uintptr_t *ip, unsigned int
 /* Does the same text of this thread wait already? */
 static bool waits(const struct os_record *record)
 {
-	for (const struct os_record *other = queue.places; other < queue.places + OS_RECORDS;
-	     other++)
+	for (const struct os_record *other = queue.places; other < queue.places + PLACES; other++)
 		if (os_load_acquire(&other->state) == (os_self() | READY) &&
 		    other->length == record->length &&
 		    !memcmp(other->text, record->text, record->length))
@@ -246,7 +246,7 @@ static void write_all(bool may_wait, bool may_call)
 	OS_KEEP_ERRNO;
 	struct writing writing = {may_wait, may_call, os_sink_was_full(may_wait)};
 
-	for (int i = 0; i < OS_RECORDS; i++)
+	for (int i = 0; i < PLACES; i++)
 		write_record(&queue.places[i], &writing);
 	if (os_load_relaxed(&queue.lost) && has_room(&writing))
 		write_lost(&writing);
@@ -272,7 +272,7 @@ void os_write_kept_at_fault(void)
 void os_records_after_fork(void)
 {
 	os_reports_kept = queue.lost = 0;
-	for (int i = 0; i < OS_RECORDS; i++)
+	for (int i = 0; i < PLACES; i++)
 		if ((queue.places[i].state & ~READY) != os_self())
 			queue.places[i].state = FREE;
 		else if (queue.places[i].state & READY)

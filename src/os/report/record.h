@@ -37,9 +37,10 @@ struct os_record {
 	char text[OS_RECORD_BYTES];
 };
 
-/* A place for a report of this thread; NULL: all are taken, the report is counted as lost, and the
- * calls below do nothing. */
-struct os_record *os_record_claim(void) OS_COLD;
+/* A place for a report of this thread; `last`: the program is aborted when it is written, so there
+ * is one more place for it. NULL: all are taken, the report is counted as lost, and the calls below
+ * do nothing. */
+struct os_record *os_record_claim(bool last) OS_COLD;
 /* The same for misuse of this kind (report.h) about a cache. NULL also if it is left out. */
 struct os_record *os_record_begin(const char *about, const char *kind) OS_COLD;
 

@@ -45,11 +45,9 @@ void os_clean_name(char *clean, size_t size, const char *name)
 static void keep_line(bool last, const char *format, va_list arguments)
 {
 	OS_KEEP_ERRNO;
-	struct os_record *record = os_record_claim();
+	struct os_record *record = os_record_claim(last);
 
 	os_record_line(record, format, arguments);
-	if (last && record)
-		record->last = true;
 	os_record_end_once(record);
 }
 
