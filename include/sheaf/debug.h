@@ -25,7 +25,7 @@
 extern "C" {
 #endif
 
-/* Where reports go: to a function with its first argument. If `report` is NULL: to standard error,
+/* Where reports go: to a function, which gets `data`. If `report` is NULL: to standard error,
  * or to the file of SHEAF_OPTIONS=report=PATH. */
 struct sheaf_report_to {
 	void (*report)(void *data, const char *text, size_t length);
@@ -39,20 +39,20 @@ struct sheaf_report_to {
  * and is not terminated by a zero byte.
  *
  * The callback runs in the thread that reports, before that thread's call of the library returns.
- * It may run in several threads at once. No lock of the library is held. The callback may use the
- * library, except this function; reports of its own calls are written as if there were no callback.
- * The same goes for reports where no callback may run: in calls that never wait (their names end in
+ * It may run in several threads at the same time. No lock of the library is held. The callback may
+ * use the library, except this function; reports of its own calls are written as if there were no
+ * callback. So are reports where no callback may run: in calls that never wait (their names end in
  * _nolock), in a forked child before fork() has returned, before abort(), and at exit.
  *
- * The callback must return: to leave it by longjmp(), an exception or pthread_exit() is an error.
- * The library says so in one line when it next calls it in that thread; until then other threads
- * cannot set another. The thread is not cancelled in it.
+ * The callback must return: leaving it by longjmp(), an exception or pthread_exit() is an error.
+ * The library reports that in one line when it next calls the callback in that thread; until then,
+ * other threads cannot set another. The thread is not cancelled in it.
  *
  * The call waits until the previous callback has returned in all threads. Afterwards the program
- * may free what that callback used. Unless `before` is NULL, *before becomes what was set until
- * now, before `report` is first called: so `report` can pass on what it gets, and the caller can
- * set the earlier callback again. Returns 0, or -EBUSY in a callback, and then changes nothing.
- * O(1). The kernel has no such call.
+ * may free what that callback used. Unless `before` is NULL, *before receives the previous setting
+ * before `report` is first called: so `report` can pass reports on, and the caller can restore the
+ * earlier callback. Returns 0, or -EBUSY in a callback, and then changes nothing. O(1). The kernel
+ * has no such call.
  */
 int sheaf_set_report(void (*report)(void *data, const char *text, size_t length), void *data,
 		     struct sheaf_report_to *before) SHEAF_SYMBOL(sheaf_set_report);
@@ -62,10 +62,10 @@ int sheaf_set_report(void (*report)(void *data, const char *text, size_t length)
  * (SHEAF_OPTIONS=slab_debug=G or S), report which object it was, who allocated and who freed it,
  * and which code accessed it. Returns whether the address was one of these.
  *
- * The library installs a handler that does this when the first cache wants guard pages. The handler
- * then passes the signal on to the handler that was there before. A program that installs its own
- * handler later should call this function in it if si_code is above 0, and pass si_addr and the
- * third argument of the handler. If `context` is NULL, the report does not say which code it was.
+ * The library installs a handler that does this when the first cache needs guard pages. The handler
+ * then passes the signal on to the previous handler. A program that installs its own handler later
+ * should call this function in it if si_code is above 0, and pass si_addr and the third argument of
+ * the handler. If `context` is NULL, the report does not say which code it was.
  *
  * Async-signal-safe: no callback of sheaf_set_report() runs. Writes the report before it returns,
  * and blocks while standard error is a full pipe. O(1). Kernel: kfence_handle_page_fault().
@@ -81,9 +81,9 @@ bool sheaf_explain_fault(const void *address, const void *context)
  *
  * kmem_cache_verify() finds more, because it proves that each object is in exactly one place, but
  * no other thread may use the cache meanwhile. This call may be made at any time. While it checks a
- * slab, other threads take objects from other slabs. If another thread is just taking objects from
- * a slab, the call waits for it, and leaves the slab out if that takes long. It also leaves out
- * objects between guard pages.
+ * slab, other threads take objects from other slabs. If another thread is taking objects from a
+ * slab, the call waits for it, and skips the slab if that takes long. It also skips objects between
+ * guard pages.
  *
  * Returns the number of faults, 0 if there are none; -EINVAL after a report if the cache is NULL or
  * was destroyed. O(pages that the library uses + bytes of the cache). Kernel: a write to
@@ -98,11 +98,11 @@ enum sheaf_traces {
 
 /*
  * Write to a file descriptor which stacks allocated (or freed) the objects in use of a cache with
- * SLAB_STORE_USER (slab_debug=U), or those between guard pages of a cache with slab_debug=G or S,
- * which is said ("guarded objects", and in JSON "guarded": true). There is a group for each stack,
- * and groups with most objects come first. Each has the number of objects, the bytes that were
- * requested, the least, average and greatest age, threads and CPUs, the address of one object, and
- * the stack. If `s` is NULL, write this for all such caches. The format is SHEAF_STATS_TEXT or
+ * SLAB_STORE_USER (slab_debug=U), or those between guard pages of a cache with slab_debug=G or S;
+ * the output says so ("guarded objects", and in JSON "guarded": true). There is a group for each
+ * stack, and groups with most objects come first. Each has the number of objects, the bytes that
+ * were requested, the least, average and greatest age, threads and CPUs, the address of one object,
+ * and the stack. If `s` is NULL, write this for all such caches. The format is SHEAF_STATS_TEXT or
  * SHEAF_STATS_JSON.
  *
  * The program may use the cache meanwhile, as with kmem_cache_validate(). No lock is held while

@@ -10,22 +10,22 @@
  *     kmem_group_restore_current(before);
  *     kmem_group_put(query);                          its rows may live on
  *
- * Charged are the objects of caches with SLAB_ACCOUNT, objects allocated with __GFP_ACCOUNT, and
- * those of caches with kmem_cache_args.group. They are charged to the group of the cache, or
- * else to the current group of the thread, with each group above it. Without a group nothing is
- * charged, and costs nothing. An object is charged with the bytes from one object of its slab to
- * the next (slab_size of kmem_cache_stats()), a larger block with ksize(). Who frees it, and
- * when, does not matter: the group that was charged gets the bytes back. A retired object
- * (<sheaf/rcu.h>) stays charged until its grace period has passed, and an element of a memory
- * pool while it is in the reserve.
+ * The objects of caches with SLAB_ACCOUNT, objects allocated with __GFP_ACCOUNT, and those of
+ * caches with kmem_cache_args.group are charged: to the group of the cache, or else to the current
+ * group of the thread, and to each group above it. Without groups, nothing is charged and nothing
+ * costs more. The charge for an object is the distance between objects in its slab (slab_size of
+ * kmem_cache_stats()); for a larger block, its ksize(). It does not matter which thread frees it,
+ * or when: the group that was charged is uncharged. A retired object (<sheaf/rcu.h>) stays charged
+ * until its grace period has passed, and an element of a memory pool while it is in the reserve.
  *
  * Each CPU keeps a stock of bytes that a group was charged with in advance, at most
- * KMEM_GROUP_STOCK for each group. Limits are exact: before a limit makes an allocation fail
- * that may reclaim, the stocks of all CPUs go back. An allocation that may not (GFP_NOWAIT) can
- * fail early by these stocks, and marks may be passed early by as much. Kernel: memcg, obj_cgroup.
+ * KMEM_GROUP_STOCK for each group. Limits are exact: before a limit makes an allocation that may
+ * reclaim fail, the stocks of all CPUs are returned. An allocation that may not reclaim
+ * (GFP_NOWAIT) can fail early by the size of these stocks, and marks may be reported early by as
+ * much. Kernel: memcg, obj_cgroup.
  *
- * Any thread may make these calls, also in a forked child, but a signal handler may not: what it
- * allocates with the nolock calls is charged to the current group of its thread. errno is
+ * Any thread may make these calls, even in a forked child, but a signal handler may not: objects
+ * that it allocates with the nolock calls are charged to the current group of its thread. errno is
  * preserved.
  */
 #ifndef SHEAF_GROUP_H
@@ -58,10 +58,10 @@ enum kmem_group_event {
  * pass its size.
  *
  * A callback runs in the thread that caused it, with no lock held, at the end of its allocation or
- * free. It may call the library: allocate, also in its own group, and put the group. While it runs,
- * it is not called again for that group, by any thread; what happened meanwhile is reported after
- * it has returned. Calls that replace or end callbacks wait until the one that runs has returned,
- * unless a function that the library calls makes them. So their callers must not hold a lock that
+ * free. It may call the library: allocate, even in its own group, and put the group. While it runs,
+ * it is not called again for that group, by any thread; what happens meanwhile is reported after it
+ * has returned. Calls that replace or end callbacks wait until the running one has returned, unless
+ * they are made from a function that the library calls. So their callers must not hold a lock that
  * the callback takes.
  *
  * A callback must return: to leave it by longjmp(), an exception or pthread_exit() is an error,
@@ -82,9 +82,9 @@ struct kmem_group_args {
 		      void *data);
 	void *data; /* for all three functions */
 	/*
-	 * The group has other data now, or has ended, and no callback uses `data` any more: the
-	 * program may free it. It runs once, in the thread that caused this or in the one whose
-	 * callback was the last. NULL: the program need not know.
+	 * The group has new data, or has ended, and no callback uses `data` any more: the program
+	 * may free it. Called once, in the thread that caused this or in the one whose callback was
+	 * the last. NULL: the program need not know.
 	 */
 	void (*end)(void *data);
 };
@@ -95,7 +95,7 @@ struct kmem_group_stats {
 	uint64_t id;	 /* 1, 2, ... in the order of creation; 0: the root */
 	uint64_t parent; /* the id of the group above */
 	uint64_t bytes;	 /* charged to it and the groups below it */
-	uint64_t peak; /* the most bytes so far, with stocks of CPUs; of the root: that were read */
+	uint64_t peak;	 /* the most bytes so far, with stocks of CPUs; the root's: as read */
 	uint64_t stocks; /* in the stocks of CPUs, for it and the groups below it; not in bytes */
 	uint64_t hard_limit, high, low; /* 0: none */
 	uint64_t failed;		/* allocations that the hard limit made fail */
@@ -114,9 +114,9 @@ struct kmem_group *__kmem_group_create(const char *name, struct kmem_group *pare
 /*
  * Create a group below `parent`, or below the root for NULL. The first 63 bytes of the name are
  * copied, with control characters replaced by `?`; NULL works with a warning. `args` may be NULL.
- * Returns one reference; NULL if an argument is wrong, which is reported in one line, or if
- * there is no memory or there are a million groups: then end() is not called. O(1); the first call
- * looks at each cache.
+ * Returns one reference; NULL if an argument is wrong, which is reported in one line, or if there
+ * is no memory or there are a million groups: then end() is not called. O(1); the first call visits
+ * each cache.
  */
 static __always_inline SHEAF_CHECK_RESULT struct kmem_group *
 kmem_group_create(const char *name, struct kmem_group *parent, const struct kmem_group_args *args)
@@ -129,16 +129,17 @@ struct kmem_group *kmem_group_get(struct kmem_group *g) SHEAF_SYMBOL(kmem_group_
 
 /*
  * Drop a reference; NULL is allowed. With the last one the group ends: its objects move to the
- * group above, whose bytes already include them, no limit or callback of it applies any more, and
- * end() of its data has been called. Waits for a callback of the group if only that keeps it. O(1).
+ * group above, whose bytes already include them, its limits and callbacks no longer apply, and
+ * end() has been called for its data. Waits for a callback of the group if only that still holds
+ * it. O(1).
  */
 void kmem_group_put(struct kmem_group *g) SHEAF_SYMBOL(kmem_group_put);
 
 /*
  * Make this the current group of the thread, or none with NULL. The thread takes a reference, which
- * it has until it sets another one or ends. Returns the one before, or NULL, with the thread's
- * reference to it: pass that to kmem_group_restore_current(), or put it. After a report about a
- * wrong group nothing has changed. O(1). Kernel: set_active_memcg().
+ * it holds until it sets another group or ends. Returns the previous group, or NULL, with the
+ * thread's reference to it: pass that to kmem_group_restore_current(), or put it. A wrong group is
+ * reported, and nothing changes. O(1). Kernel: set_active_memcg().
  */
 SHEAF_CHECK_RESULT struct kmem_group *kmem_group_set_current(struct kmem_group *g)
 	SHEAF_SYMBOL(kmem_group_set_current);
@@ -156,10 +157,10 @@ int __kmem_group_set_limits(struct kmem_group *g, const struct kmem_group_args *
 
 /*
  * Replace limits, marks and callbacks. Returns 0; -EINVAL after a report if one is wrong; -EBUSY,
- * with nothing changed, if the group has more than the new hard limit, also after the stocks of
- * CPUs went back and the new reclaim callback was called. If it returns 0, no earlier callback
- * runs any more, and end() of the earlier data has been called, unless `data` is the same. May
- * sleep. O(CPUs).
+ * with nothing changed, if the group still exceeds the new hard limit after the stocks of CPUs were
+ * returned and the new reclaim callback was called. If it returns 0, no earlier callback is
+ * running, and end() has been called for the earlier data, unless `data` is the same. May sleep.
+ * O(CPUs).
  */
 static __always_inline int kmem_group_set_limits(struct kmem_group *g,
 						 const struct kmem_group_args *args)
@@ -199,26 +200,26 @@ static __always_inline int kmem_group_stats(struct kmem_group *g, struct kmem_gr
 
 /*
  * Count the objects that a group owns itself, without those of the groups below it, and their
- * bytes; either pointer may be NULL. NULL for the group: the root, which owns what groups left that
- * have ended. Exact as kmem_group_stats(). Returns 0, or -EINVAL after a report. May sleep.
+ * bytes; either pointer may be NULL. NULL for the group: the root, which owns what ended groups
+ * have left. As exact as kmem_group_stats(). Returns 0, or -EINVAL after a report. May sleep.
  * O(pages used by the library).
  */
 int kmem_group_count_objects(struct kmem_group *g, uint64_t *objects, uint64_t *bytes)
 	SHEAF_SYMBOL(kmem_group_count_objects);
 
 /*
- * Give the stocks of all CPUs back, and check all groups: the bytes of a group and of those
- * below it must be the bytes of their objects. In caches with SLAB_ACCOUNT or a group, no object in
- * use may have given its charge back, as by a free of an address inside it that nothing checks; a
- * forked child cannot tell. Returns the number of faults, each of which is reported. No other
- * thread may use such caches or charged objects meanwhile. May sleep. O(CPUs + groups + pages used
- * by the library + objects in sheaves).
+ * Return the stocks of all CPUs, and check all groups: the bytes of a group must be those of its
+ * objects and of the objects of groups below it. In caches with SLAB_ACCOUNT or a group, no object
+ * in use may have been uncharged, as by an unchecked free of an address inside it; a forked child
+ * cannot check this. Returns the number of faults, each of which is reported. No other thread may
+ * use such caches or charged objects meanwhile. May sleep. O(CPUs + groups + pages used by the
+ * library + objects in sheaves).
  */
 int kmem_group_verify(void) SHEAF_SYMBOL(kmem_group_verify);
 
 /*
  * kmem_cache_alloc() and kmalloc(), charged to this group whatever the current one is; NULL: not
- * charged, unless the cache has a group. As expensive as three calls.
+ * charged, unless the cache has a group. Costs as much as three calls.
  */
 SHEAF_OBJECT void *kmem_cache_alloc_charged(struct kmem_cache *s, gfp_t flags, struct kmem_group *g)
 	SHEAF_SYMBOL(kmem_cache_alloc_charged);
@@ -231,7 +232,8 @@ SHEAF_FRESH SHEAF_SIZED(1) void *kmalloc_charged(size_t size, gfp_t flags, struc
 namespace sheaf
 {
 
-/* A reference to a group: `sheaf::group_ref query(kmem_group_create(...));` puts it at its end. */
+/* A reference to a group: `sheaf::group_ref query(kmem_group_create(...));` puts it when it is
+ * destroyed. */
 class group_ref
 {
 	struct kmem_group *group_;
@@ -269,8 +271,8 @@ class group_ref
 	}
 };
 
-/* The current group of the thread while this object lives; then the one before, to which it has a
- * reference. */
+/* The current group of the thread while this object lives; then the previous one, to which it holds
+ * a reference. */
 class group_scope
 {
 	struct kmem_group *before_;

@@ -38,9 +38,9 @@ extern "C" {
 
 /*
  * Private: only kmalloc() below reads it. The cache for each size, in words of 8 bytes, up to
- * SHEAF_KMALLOC_WORDS words; and in bytes, for small sizes that are constants. A debug cache
- * is told by its entry which of them it was: the bytes behind the request are a red zone. Sizes
- * that are not constants are above `most` then, and passed to a call.
+ * SHEAF_KMALLOC_WORDS words; and in bytes, for small sizes that are constants. The entry tells a
+ * debug cache which size was requested: the bytes after the request are a red zone. Sizes that are
+ * not constants then exceed `most`, and are passed to a call.
  *
  * Neither the sizes of caches nor their number are compiled into programs, because they may differ
  * between versions of the library. Programs reach the table through a pointer that never changes:
@@ -77,8 +77,9 @@ SHEAF_FRESH SHEAF_SIZED(1) void *__kmalloc_large(size_t size, gfp_t flags)
  * Return at least size bytes, or NULL if there is no memory. The content is undefined; with
  * __GFP_ZERO it is zero up to the size that ksize() returns. 0 bytes: ZERO_SIZE_PTR. Above
  * KMALLOC_MAX_SIZE: NULL, and a report unless __GFP_NOWARN is given. Up to 8192 bytes the common
- * case and the cost are those of kmem_cache_alloc(), and up to KMALLOC_MAX_CACHE_SIZE a call more.
- * A larger block takes a lock. O(1); O(size) if it is zeroed, and above KMALLOC_MAX_CACHE_SIZE.
+ * case and the cost are those of kmem_cache_alloc(); up to KMALLOC_MAX_CACHE_SIZE, those plus one
+ * call. A larger block takes a lock. O(1); O(size) if it is zeroed, and above
+ * KMALLOC_MAX_CACHE_SIZE.
  */
 static __always_inline SHEAF_FRESH SHEAF_SIZED(1) void *kmalloc(size_t size, gfp_t flags)
 {
@@ -152,9 +153,9 @@ static __always_inline SHEAF_FRESH SHEAF_SIZED(1, 2) void *kcalloc_node(size_t n
  * Change the size of a block and return it. It stays in place if it already has that many bytes;
  * otherwise the content is copied to a new block, and the old one is freed. If a new block would
  * have half the bytes or less (kmalloc_size_roundup()), the content moves there, too, but only if
- * memory is available at once: so a smaller size never fails. Blocks of kmem_buckets do not move
- * when they shrink. A block above 2 MiB that stays above it is not copied: the system moves its
- * pages to other addresses, or takes those at its end.
+ * memory is available immediately: so a smaller size never fails. Blocks of kmem_buckets do not
+ * move when they shrink. A block above 2 MiB that stays above it is not copied: the system moves
+ * its pages to other addresses, or takes back those at its end.
  *
  * Returns NULL, and does not change the block, if there is no memory; after a report also if the
  * pointer is not the start of a block, if the block was freed or retired before (found as ksize()
@@ -200,12 +201,12 @@ void kfree_sensitive(const void *block) SHEAF_SYMBOL(kfree_sensitive);
 /*
  * Return the usable bytes of a block; 0 for NULL and ZERO_SIZE_PTR, and after a report for a
  * pointer that is not the start of a block in use. A retired block (kfree_rcu()) is in use until
- * its grace period has passed. The library knows each block above KMALLOC_MAX_CACHE_SIZE that was
- * freed or retired, and with slab_debug or slab_check_double each smaller one; else of these only
- * the ones that are back in their slabs. O(1), no lock. Compilers know the requested size, and
+ * its grace period has passed. The library detects every block above KMALLOC_MAX_CACHE_SIZE that
+ * was freed or retired, and every smaller one with slab_debug or slab_check_double; otherwise only
+ * smaller ones that are back in their slabs. O(1), no lock. Compilers know the requested size, and
  * _FORTIFY_SOURCE ends a program that writes beyond it. To use all bytes, request
  * kmalloc_size_roundup(size). With slab_debug, except for the letter S alone, this returns the
- * requested size, at most rounded up to a multiple of 8.
+ * requested size, or that size rounded up to a multiple of 8.
  */
 size_t ksize(const void *block) SHEAF_SYMBOL(ksize);
 
@@ -219,9 +220,9 @@ size_t kmalloc_size_roundup(size_t size) SHEAF_SYMBOL(kmalloc_size_roundup);
 
 /*
  * kmalloc_node() and kmalloc() for up to INT_MAX bytes. Blocks above 2 MiB are separate mappings,
- * aligned to 2 MiB. Up to 64 MiB there are eight sizes for each doubling, and freed blocks wait for
- * the next request of their size. Any other allocation or free costs system calls and
- * O(size / 2 MiB), however many blocks there are.
+ * aligned to 2 MiB. Up to 64 MiB there are eight sizes for each doubling, and freed blocks are kept
+ * for the next request of their size. Any other allocation or free costs system calls and O(size /
+ * 2 MiB), however many blocks there are.
  */
 SHEAF_FRESH SHEAF_SIZED(1) void *kvmalloc_node(size_t size, gfp_t flags, int node)
 	SHEAF_SYMBOL(kvmalloc_node);
@@ -315,10 +316,10 @@ static __always_inline void vfree(const void *block)
 /*
  * Return at least size bytes in any context, as by kmem_cache_alloc_nolock(): from the cache of
  * that size, or from the next larger one. The node is a preference; NUMA_NO_NODE: the node of this
- * CPU. NULL if neither cache has a block at once, before the first call of kmalloc(), and above
- * KMALLOC_MAX_CACHE_SIZE. 0 bytes: ZERO_SIZE_PTR. All flags in gfp except __GFP_ZERO and
+ * CPU. NULL if neither cache has a block available immediately, before the first call of kmalloc(),
+ * and above KMALLOC_MAX_CACHE_SIZE. 0 bytes: ZERO_SIZE_PTR. All flags in gfp except __GFP_ZERO and
  * __GFP_ACCOUNT are ignored. With several sets of caches (SHEAF_OPTIONS=random_kmalloc_caches), the
- * set of the calling place is asked first, then the others. Async-signal-safe, O(nodes * sets).
+ * set of the call site is tried first, then the others. Async-signal-safe, O(nodes * sets).
  */
 SHEAF_FRESH SHEAF_SIZED(1) void *kmalloc_nolock(size_t size, gfp_t gfp, int node)
 	SHEAF_SYMBOL(kmalloc_nolock);
@@ -336,9 +337,10 @@ SHEAF_FRESH char *kstrdup(const char *text, gfp_t flags) SHEAF_SYMBOL(kstrdup);
 SHEAF_FRESH char *kstrndup(const char *text, size_t max, gfp_t flags) SHEAF_SYMBOL(kstrndup);
 
 /*
- * kstrdup() that copies no constant: a text in a part of the program's own file that cannot be
- * written, such as most literals in it, is returned as it is. Texts of shared libraries are copied:
- * they may be unloaded. To be freed by kfree_const() only, which leaves constants alone. O(length).
+ * kstrdup() that does not copy constants: a string in a read-only part of the program's own file,
+ * such as most literals, is returned as it is. Strings of shared libraries are copied, because
+ * these may be unloaded. Free the result only by kfree_const(), which leaves constants alone.
+ * O(length).
  */
 SHEAF_CHECK_RESULT const char *kstrdup_const(const char *text, gfp_t flags)
 	SHEAF_SYMBOL(kstrdup_const);
@@ -367,7 +369,7 @@ typedef struct sheaf_kmem_buckets kmem_buckets;
 
 /*
  * Create a set of caches NAME-8 ... NAME-1024k. Flags, useroffset, usersize and ctor apply to every
- * cache (a region beyond a small cache's object is cut). NULL if there is no memory, if
+ * cache (a region that exceeds a small cache's objects is cut). NULL if there is no memory, if
  * kmem_cache_create() refuses an argument, or for SLAB_SECRET: large blocks come from no cache.
  * Takes a lock. The rules for destroying a set are those of kmem_cache_destroy(); NULL is allowed.
  */

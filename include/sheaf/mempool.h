@@ -37,7 +37,7 @@ typedef void *(*mempool_alloc_fn)(gfp_t gfp, void *pool_data);
 typedef void (*mempool_free_fn)(void *element, void *pool_data);
 
 /*
- * Create a pool with a reserve of min_nr elements (0 ... 262144), which are allocated at once.
+ * Create a pool with a reserve of min_nr elements (0 ... 262144), which are allocated immediately.
  * pool_data is passed to both functions. Returns NULL if there is no memory, or, after a report, if
  * min_nr is wrong, a function or the cache of its pool is NULL, or free_fn does not take what
  * alloc_fn returns (found in hardened programs). Takes a lock; O(min_nr). If the reserve is empty
@@ -99,7 +99,7 @@ static __always_inline bool mempool_initialized(mempool_t *pool)
 SHEAF_CHECK_RESULT void *mempool_alloc(mempool_t *pool, gfp_t gfp) SHEAF_SYMBOL(mempool_alloc);
 
 /* Return an element of the reserve, or NULL if it is empty, without calling the allocator or
- * waiting for an element. Takes a lock for a short time. O(1). */
+ * waiting for an element. Briefly takes a lock. O(1). */
 SHEAF_CHECK_RESULT void *mempool_alloc_preallocated(mempool_t *pool)
 	SHEAF_SYMBOL(mempool_alloc_preallocated);
 

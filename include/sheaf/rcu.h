@@ -16,7 +16,7 @@
  * <sheaf/urcu.h>, which this file includes, registers a liburcu flavour.
  *
  * A retired object goes into a sheaf of the current CPU. A full sheaf waits for a grace period as a
- * whole, and allocations then use it as it is: in steady use no object goes back to its slab. A
+ * whole, and allocations then use it as it is: in steady use no object returns to its slab. A
  * partly filled sheaf waits at most SHEAF_OPTIONS=rcu_delay=MS (50).
  *
  * kfree_rcu() may start a grace period by the provider's call(), in the caller's thread. So may any
@@ -56,7 +56,8 @@ struct sheaf_rcu_poll {
  *   period has passed since. Neither may wait. If given, objects are reused as soon as poll()
  *   allows it, before func is called.
  *
- * All of them must return, not by longjmp() or an exception. The thread is not cancelled in them.
+ * All of them must return normally, not by longjmp() or an exception. The thread is not cancelled
+ * in them.
  */
 struct sheaf_rcu_ops {
 	size_t size;	  /* sizeof(struct sheaf_rcu_ops): it may grow */
@@ -77,10 +78,10 @@ int sheaf_rcu_register(const struct sheaf_rcu_ops *ops) SHEAF_SYMBOL(sheaf_rcu_r
 
 /*
  * Declare that the program has no readers: no thread looks at an object after another one retired
- * it. From then on the calls below free objects at once; without a provider and without this call
- * they end the program. Caches with their own provider still wait for it. For ported code that
- * calls kfree_rcu() in a program without RCU. Returns 0; -EBUSY after a report if the process has
- * a provider; or -ENOMEM. It cannot be undone: sheaf_rcu_register() fails afterwards. Takes a lock.
+ * it. From then on the calls below free objects immediately; without a provider and without this
+ * call they end the program. Caches with their own provider still wait for it. For ported code that
+ * calls kfree_rcu() in a program without RCU. Returns 0; -EBUSY after a report if the process has a
+ * provider; or -ENOMEM. It cannot be undone: sheaf_rcu_register() fails afterwards. Takes a lock.
  */
 int sheaf_rcu_none(void) SHEAF_SYMBOL(sheaf_rcu_none);
 
@@ -113,8 +114,8 @@ void __kvfree_rcu(const void *object, size_t offset) SHEAF_SYMBOL(__kvfree_rcu);
  * used only if there is no memory. So this call never fails. It never waits, so readers may call
  * it. NULL is allowed. O(1).
  *
- * Above SHEAF_OPTIONS=rcu_limit=MIB (64) of retired memory the call starts a grace period at once,
- * counts that (rcu_over_limit), and reports it once.
+ * Above SHEAF_OPTIONS=rcu_limit=MIB (64) of retired memory the call starts a grace period
+ * immediately, counts that (rcu_over_limit), and reports it once.
  */
 #define kfree_rcu(pointer, field)  __kvfree_rcu((pointer), SHEAF_RCU_HEAD_OFFSET(pointer, field))
 #define kvfree_rcu(pointer, field) kfree_rcu(pointer, field)
@@ -129,9 +130,9 @@ void kvfree_rcu_mightsleep(const void *object) SHEAF_SYMBOL(kvfree_rcu_mightslee
 
 /*
  * Return when everything that any thread retired before the call is free; the second call waits
- * only for the objects of one cache. Some may be left where the next allocations find them first,
- * and count in rcu_bytes until then. They may sleep; readers and a provider's callbacks must
- * not call them. kmem_cache_destroy() waits by itself. O(CPUs + retired objects).
+ * only for the objects of one cache. Some may be left where the next allocations find them first;
+ * they count in rcu_bytes until then. They may sleep; readers and a provider's callbacks must not
+ * call them. kmem_cache_destroy() waits by itself. O(CPUs + retired objects).
  */
 void kvfree_rcu_barrier(void) SHEAF_SYMBOL(kvfree_rcu_barrier);
 void kvfree_rcu_barrier_on_cache(struct kmem_cache *s) SHEAF_SYMBOL(kvfree_rcu_barrier_on_cache);

@@ -10,14 +10,14 @@
  *     shrinker_register(shrinker);
  *
  * They are called by an allocation that may reclaim (GFP_KERNEL) before it returns NULL, at the
- * hard limit of <sheaf/limit.h> or because the system has no memory; and above the soft limit, by
- * such allocations now and then; by sheaf_trim(); and by the library's thread
+ * hard limit of <sheaf/limit.h> or because the system has no memory; and above the soft limit, from
+ * time to time by such allocations; by sheaf_trim(); and by the library's thread
  * (SHEAF_OPTIONS=background) above the soft limit. Frees and GFP_NOWAIT allocations call none. No
  * lock of the library is held, so a callback may allocate and free; a reclaim inside it calls no
- * shrinker. Several threads may call one shrinker at once.
+ * shrinker. Several threads may call one shrinker at the same time.
  *
  * A callback must not wait for a lock that its own thread may hold while it allocates with
- * GFP_KERNEL: try the lock, and return SHRINK_STOP if it is held. It must return: to leave it by
+ * GFP_KERNEL: try the lock, and return SHRINK_STOP if it is held. It must return: leaving it by
  * longjmp(), an exception or pthread_exit() is an error, which the library reports when that thread
  * next asks shrinkers. The thread is not cancelled in it. With the option background, it must not
  * wait for grace periods (<sheaf/rcu.h>), because the library's thread is registered with no
@@ -39,7 +39,8 @@ extern "C" {
 #define SHRINK_STOP (~0UL)
 /* From count_objects: there are no objects, as with 0. */
 #define SHRINK_EMPTY (~0UL - 1)
-/* The usual cost to make an object again. A higher one lets fewer be freed, 0 half of them. */
+/* The usual cost of making an object again. A higher one means that fewer are freed; 0: half of
+ * them. */
 #define DEFAULT_SEEKS 2
 /* The longest name, with the zero byte at its end. */
 #define SHRINKER_NAME 64
@@ -58,9 +59,9 @@ extern "C" {
 struct shrink_control {
 	gfp_t gfp_mask; /* of the allocation that reclaims */
 	int nid;	/* always 0 */
-	/* For scan_objects: look at so many objects at most. */
+	/* For scan_objects: look at this many objects at most. */
 	unsigned long nr_to_scan;
-	/* It looked at so many: set to nr_to_scan before the call, and it may change it. */
+	/* How many it looked at: set to nr_to_scan before the call; it may change this. */
 	unsigned long nr_scanned;
 };
 
@@ -71,8 +72,8 @@ struct shrinker {
 	unsigned long (*count_objects)(struct shrinker *shrinker, struct shrink_control *sc);
 	/* Free up to sc->nr_to_scan objects. Return the number freed, or SHRINK_STOP. */
 	unsigned long (*scan_objects)(struct shrinker *shrinker, struct shrink_control *sc);
-	long batch; /* objects a call of scan_objects; 0: 128 */
-	int seeks;  /* cost to make an object again: DEFAULT_SEEKS from shrinker_alloc() */
+	long batch; /* objects per call of scan_objects; 0: 128 */
+	int seeks;  /* cost of making an object again: DEFAULT_SEEKS from shrinker_alloc() */
 	void *private_data;
 };
 
@@ -100,7 +101,7 @@ void shrinker_register(struct shrinker *shrinker) SHEAF_SYMBOL(shrinker_register
 /*
  * Free a shrinker, registered or not. Waits until no other thread is in its callbacks; then they
  * are not called again. A callback may free its own shrinker, and others: then it does not wait,
- * and the memory goes when the last callback has returned. NULL is allowed. May sleep.
+ * and the memory is freed when the last callback has returned. NULL is allowed. May sleep.
  * O(shrinkers).
  */
 void shrinker_free(struct shrinker *shrinker) SHEAF_SYMBOL(shrinker_free);

@@ -13,7 +13,7 @@
  * the cache during the call. Otherwise it is approximate, because the calls do not stop or slow
  * other threads.
  *
- * Any thread may make these calls at any time, also in a forked child, but a signal handler may
+ * Any thread may make these calls at any time, even in a forked child, but a signal handler may
  * not. They may wait for the lock that creating and destroying caches takes. errno is preserved.
  */
 #ifndef SHEAF_STATS_H
@@ -65,7 +65,7 @@ struct kmem_cache_stats {
 	uint64_t rcu_pending_objects; /* objects that wait for a grace period */
 	uint64_t rcu_pending_bytes;   /* bytes of objects that wait for a grace period */
 
-	/* What happened since the cache was made; all 0 unless counted is 1. */
+	/* What happened since the cache was created; all 0 unless counted is 1. */
 	uint64_t counted;
 	uint64_t alloc_fastpath;	 /* objects from this CPU's sheaves */
 	uint64_t alloc_slowpath;	 /* objects straight from slabs */

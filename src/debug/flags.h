@@ -38,7 +38,7 @@
 #define DEBUG_GUARD (1u << 30)
 /* S: one in slab_sample bytes, of a cache that keeps its sheaves (sample.h). */
 #define DEBUG_SAMPLE (1u << 29)
-/* Q: freed objects rest (quarantine.c). */
+/* Q: freed objects go into quarantine (quarantine.c). */
 #define DEBUG_QUARANTINE (1u << 28)
 /* A debug cache: src/debug/ sees each of its objects. */
 #define CACHE_DEBUG (1u << 27)

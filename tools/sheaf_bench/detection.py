@@ -16,7 +16,7 @@ NOW, LATER, NO, NONE = "at once", "later", "no", "none"
 SEEN_BY = {"call": "an allocator: the pointer comes to it",
            "bytes": "an allocator that looks at bytes in and around objects, or protects them",
            "access": "one that protects memory, or a tool that sees each access",
-           "rest": "one in which freed objects rest before they are allocated again",
+           "rest": "one that delays the reuse of freed objects",
            "none": "no allocator"}
 
 

@@ -14,7 +14,7 @@ from .table import printable, render
 
 EPILOG = """\
 The process must have been started with SHEAF_OPTIONS="control;slab_debug=LETTERS". You can switch
-T (report each allocation and free), A (let allocations fail) and Q (let freed objects rest) in its
+T (report each allocation and free), A (make allocations fail) and Q (keep freed objects in quarantine) in its
 checked caches. The other letters need room around each object, or its contents, from the start:
 choose them there.
 

@@ -31,11 +31,11 @@
 	X(P, SLAB_POISON, "poison")                                                                \
 	X(U, SLAB_STORE_USER, "who allocated and freed")                                           \
 	X(T, SLAB_TRACE, "trace")                                                                  \
-	X(A, SLAB_FAILSLAB, "let allocations fail")                                                \
+	X(A, SLAB_FAILSLAB, "make allocations fail")                                               \
 	X(O, DEBUG_NOT_LARGER, "none that makes slabs larger")                                     \
 	X(G, DEBUG_GUARD, "guard pages")                                                           \
 	X(S, DEBUG_SAMPLE, "guard pages for samples")                                              \
-	X(Q, DEBUG_QUARANTINE, "freed objects rest")
+	X(Q, DEBUG_QUARANTINE, "quarantine")
 #define OS_LETTER(letter, flag, meaning) #letter
 #define OS_LETTERS			 OS_DEBUG_LETTERS(OS_LETTER)
 #define OS_USUAL_LETTERS		 "FZPU" /* of a block without letters */
@@ -74,12 +74,12 @@
 	NUMBER(sample, "slab_sample=", 1, 1 << 30, 524288,                                         \
 	       "with slab_debug=S, guard one object in N bytes on average")                        \
 	NUMBER(quarantine, "slab_quarantine=", 1, 1 << 20, 0,                                      \
-	       "with slab_debug=Q, N MiB of freed objects rest")                                   \
+	       "with slab_debug=Q, keep N MiB of freed objects in quarantine")                     \
 	NUMBER(failslab_probability, "failslab_probability=", 0, 100, 1,                           \
 	       "percentage of allocations that fail in caches with slab_debug=A")                  \
 	NUMBER(failslab_interval, "failslab_interval=", 1, 1 << 30, 1,                             \
-	       "let only each Nth of these fail")                                                  \
-	NUMBER(failslab_times, "failslab_times=", 1, 1 << 30, 0, "let at most N fail in all")      \
+	       "make only every Nth of these fail")                                                \
+	NUMBER(failslab_times, "failslab_times=", 1, 1 << 30, 0, "make at most N fail in total")   \
 	SWITCH(leaks, "leaks", "report objects that are in use at exit")                           \
 	SWITCH(tiny, "slub_tiny", "use little memory: no sheaves, no empty slabs kept")            \
 	SWITCH(control, "control",                                                                 \
@@ -119,7 +119,7 @@
 	NUMBER(rcu_delay, "rcu_delay=", 1, 3600000, 50,                                            \
 	       "milliseconds that a partly filled sheaf of retired objects may wait")              \
 	NUMBER(rcu_limit, "rcu_limit=", 1, 1 << 20, 64,                                            \
-	       "MiB of retired memory above which grace periods are requested at once")            \
+	       "MiB of retired memory above which grace periods are requested immediately")        \
 	NUMBER(rcu_stall, "rcu_stall=", 10, 3600000, 10000,                                        \
 	       "report a grace period that takes more milliseconds")                               \
 	NUMBER(random_kmalloc_caches, "random_kmalloc_caches=", 1, 16, 0,                          \
@@ -150,8 +150,8 @@ extern uint32_t os_options_read;
 
 /* Read SHEAF_OPTIONS (not in a set-user-ID program), once. */
 void os_options_init(void);
-/* The same for a report, which any context may make: does not wait for a thread that reads them
- * just now. */
+/* The same for a report, which any context may make: does not wait for a thread that is reading
+ * them. */
 void os_options_find(void) OS_COLD;
 static inline void os_options_need(void)
 {

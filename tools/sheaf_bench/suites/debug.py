@@ -221,5 +221,5 @@ def _none(_: dict[str, Any], __: bool) -> list[tuple[str, tuple[str, ...]]]:
 SUITE = Suite("debug", "cost of each debug letter, sampling rate and hardening option",
               "Pairs of allocation and free, trees of many small objects as parsers of XML and JSON build them, "
               "and the example program, with each letter of slab_debug, with samples, and with each "
-              "hardening option; and the same works under tools that find bugs in programs with malloc.",
+              "hardening option; and the same workloads under tools that find bugs in programs with malloc.",
               _run, _pictures, _tables, _notes, _none)

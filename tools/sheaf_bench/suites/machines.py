@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Suite `machines`: what it costs to be prepared for a large machine.
 
-The same works on this machine as it is, and with a library that believes to be on another one: two memory
+The same workloads on this machine as it is, and with a library that believes it is on another one: two memory
 nodes, or 384 CPUs, of which only those that are here ever run.
 """
 from __future__ import annotations
@@ -62,7 +62,7 @@ def _pictures(document: Document) -> list[str]:
     return [ALL.picture(document, THIS)]
 
 
-SUITE = Suite("machines", "the same works where the library believes to be on a large machine",
+SUITE = Suite("machines", "the same workloads where the library believes it is on a large machine",
               "Works on this machine as it is, and with a library that was told of other memory nodes and of CPUs that "
               "never run.",
               _run, _pictures, _tables, _notes, no_works)
