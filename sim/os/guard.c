@@ -2,7 +2,6 @@
 /* Guard pages and their signals: a simulated machine has none, and refuses no access. */
 #include "os/guard.h"
 
-#include "os/fault.h"
 #include "os/memory.h"
 
 enum os_guard os_guard_begin(void *address, size_t size)

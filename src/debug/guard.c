@@ -12,7 +12,6 @@
 #include "debug/sample.h"
 #include "os/assert.h"
 #include "os/atomic.h"
-#include "os/fault.h"
 #include "os/guard.h"
 #include "os/machine.h"
 #include "os/memory.h"

@@ -5,7 +5,7 @@
 #include "debug/guard_slot.h"
 #include "debug/report.h"
 #include "os/atomic.h"
-#include "os/fault.h"
+#include "os/guard.h"
 #include "os/machine.h"
 #include "os/report/record.h"
 #include "os/report/report.h"

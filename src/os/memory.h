@@ -108,4 +108,12 @@ static inline size_t os_area_bytes(void)
 	return (size_t)(os.nr_rows + 2) << ROW_SHIFT;
 }
 
+/* --- for src/os/linux/ ------------------------------------------------------------------------ */
+
+/* Reserve addresses from mmap(), anywhere, not aligned; NULL if refused. Callers preserve errno. */
+void *map_anywhere(size_t size);
+/* In linux/refused.c: note, for os_refusal(), that the system just refused so many bytes, with this
+ * errno. */
+void map_refused(size_t size, bool writable);
+
 #endif

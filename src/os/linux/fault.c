@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Handlers of SIGSEGV and SIGBUS; see fault.h. */
-#include "os/fault.h"
+/* Handlers of SIGSEGV and SIGBUS; see guard.h. */
+#include "os/guard.h"
 
 #include <errno.h>
 #include <signal.h>

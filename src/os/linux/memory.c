@@ -14,7 +14,6 @@
 
 #include "os/atomic.h"
 #include "os/linux/cgroup.h"
-#include "os/linux/map.h"
 #include "os/machine.h"
 #include "os/report/report.h"
 

@@ -18,7 +18,6 @@
 
 #include "os/atomic.h"
 #include "os/linux/file.h"
-#include "os/linux/map.h"
 #include "os/machine.h"
 #include "os/memory.h"
 

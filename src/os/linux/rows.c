@@ -8,7 +8,6 @@
  */
 #include <sys/mman.h>
 
-#include "os/linux/map.h"
 #include "os/linux/shared.h"
 #include "os/linux/template.h"
 #include "os/machine.h"
