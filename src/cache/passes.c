@@ -4,6 +4,8 @@
  *
  * Locks: OS_RANK_CACHES and OS_RANK_DRAIN, by try-lock. Callers: housekeeping.c.
  */
+#include <limits.h>
+
 #include "cache/cache.h"
 #include "cache/housekeeping.h"
 #include "cache/list.h"
@@ -48,6 +50,7 @@ struct pass {
 	bool aged;		     /* the cache's barns were done: its slots are next */
 	const struct kmem_cache *of; /* the cache that is visited, */
 	struct idle_place at;	     /* and where */
+	unsigned int kept;	     /* empty slabs that go in this visit */
 };
 
 /* What a visit leaves for the end of the round. */
@@ -93,13 +96,18 @@ static unsigned int age_cache(struct pass *pass, struct kmem_cache *s, unsigned 
 	return work + n;
 }
 
-/* The work of giving back empty slabs at the end of the round; *more: others are left. */
-static unsigned int count_kept(const struct slab_cache *cache, bool *more)
+/* The work of giving back empty slabs at the end of the round. The visit goes on while there are
+ * more of those that it found: others may become empty all the time. */
+static unsigned int count_kept(struct pass *pass, const struct slab_cache *cache)
 {
-	unsigned int kept = slab_kept(cache);
+	unsigned int kept = slab_kept(cache), n;
 
-	*more = kept > SLAB_STEP;
-	return SLAB_WORK * (*more ? SLAB_STEP : kept);
+	if (kept < pass->kept)
+		pass->kept = kept;
+	n = pass->kept < SLAB_STEP ? pass->kept : SLAB_STEP;
+	pass->kept -= n;
+	pass->at.more = pass->kept > 0;
+	return SLAB_WORK * n;
 }
 
 /* Returns the work that is done, or noted in `visit`. The visit goes on in another round if there
@@ -121,7 +129,7 @@ static unsigned int visit_cache(struct pass *pass, struct kmem_cache *s, unsigne
 	if (rows || pass->at.more)
 		return work;
 	visit->kept = &s->sheaf.slab;
-	return work + count_kept(&s->sheaf.slab, &pass->at.more);
+	return work + count_kept(pass, &s->sheaf.slab);
 }
 
 static uint32_t pass_ms(void)
@@ -204,6 +212,7 @@ static void go_on(unsigned int which)
 		if (s != pass->of || !pass->at.more) {
 			pass->at = (struct idle_place){0};
 			pass->aged = false;
+			pass->kept = UINT_MAX;
 		}
 		pass->of = s;
 		work += VISIT_WORK + visit_cache(pass, s, MOST_WORK - work, &passes.visits[n++]);

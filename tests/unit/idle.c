@@ -181,20 +181,50 @@ static void a_cache_that_nobody_uses_goes(void **state)
 	use(idle[0], MANY);
 }
 
-/* Frees without waiting leave as many as there are. */
-static void empty_slabs_of_nolock_frees_go(void **state)
+/* Frees without waiting leave as many empty slabs as there are. */
+static void use_nolock(struct kmem_cache *s)
 {
-	struct kmem_cache *s = make("nolock", 4096, SLAB_NO_SHEAVES | no_samples());
 	static void *objects[MANY];
 
-	(void)state;
 	for (unsigned int i = 0; i < MANY; i++)
 		objects[i] = kmem_cache_alloc(s, GFP_KERNEL);
 	for (unsigned int i = 0; i < MANY; i++)
 		kmem_cache_free_nolock(s, objects[i]);
+}
+
+static void empty_slabs_of_nolock_frees_go(void **state)
+{
+	struct kmem_cache *s = make("nolock", 4096, SLAB_NO_SHEAVES | no_samples());
+
+	(void)state;
+	use_nolock(s);
 	assert_true(look(s).slabs >= MANY / look(s).objs_per_slab);
 	call_for_ms(DECAY);
 	assert_int_equal(look(s).slabs, 0);
+	kmem_cache_destroy(s);
+}
+
+/* A cache whose slabs become empty all the time does not keep a pass from the others. */
+static void others_go_beside_nolock_frees(void **state)
+{
+	struct kmem_cache *s = make("churn", 4096, SLAB_NO_SHEAVES | no_samples()),
+			  *others[] = {idle[3], make("later", 64, SLAB_NO_USER_FLAGS)};
+	unsigned int ms = 0;
+
+	(void)state;
+	page_set_limits(OS_PAGE, 0);
+	while (ms < 5 * SOFT_MS) {
+		use_nolock(s);
+		call_for_ms(DECAY_TICK_MS);
+		ms += DECAY_TICK_MS;
+		if (ms < 2 * SOFT_MS)
+			for (unsigned int i = 0; i < 2; i++)
+				use(others[i], FEW);
+	}
+	page_set_limits(0, 0);
+	for (unsigned int i = 0; i < 2; i++)
+		assert_int_equal(stored(others[i]), 0);
+	kmem_cache_destroy(others[1]);
 	kmem_cache_destroy(s);
 }
 
@@ -360,6 +390,7 @@ int main(void)
 		cmocka_unit_test(sheaves_that_lie_in_a_barn_go),
 		cmocka_unit_test(a_cache_that_nobody_uses_goes),
 		cmocka_unit_test(empty_slabs_of_nolock_frees_go),
+		cmocka_unit_test(others_go_beside_nolock_frees),
 		cmocka_unit_test(large_blocks_go),
 		cmocka_unit_test(nothing_is_waited_for),
 		cmocka_unit_test(above_soft_all_goes),
