@@ -3,7 +3,7 @@
 #include "sim/kit/quiet.h"
 
 #include "os/machine.h"
-#include "percpu/barn.h"
+#include "percpu/barn/barn.h"
 #include "percpu/remote.h"
 #include "percpu/rows.h"
 #include "percpu/sheaf.h"

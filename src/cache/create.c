@@ -14,7 +14,7 @@
 #include "os/options/options.h"
 #include "os/report/report.h"
 #include "os/sized.h"
-#include "percpu/limits.h"
+#include "percpu/barn/limits.h"
 #include "percpu/rows.h"
 #include "slab/late.h"
 

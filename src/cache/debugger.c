@@ -12,7 +12,7 @@
 #include "page/map.h"
 #include "page/mark.h"
 #include "page/range.h"
-#include "percpu/barn.h"
+#include "percpu/barn/barn.h"
 #include "percpu/rows.h"
 #include "rcu/rcu_free.h"
 

@@ -12,7 +12,7 @@
 #include "os/atomic.h"
 #include "os/machine.h"
 #include "os/report/report.h"
-#include "percpu/barn.h"
+#include "percpu/barn/barn.h"
 #include "percpu/flow.h"
 #include "percpu/rows.h"
 #include "rcu/rcu_free.h"

@@ -15,7 +15,7 @@
 #include "os/report/report.h"
 #include "os/thread.h"
 #include "page/page.h"
-#include "percpu/budget.h"
+#include "percpu/barn/budget.h"
 
 /* After a pause with memory that must go, rounds follow each other until there were as many as in
  * this time; each is in another call. With double, a program that pauses for long could spend 300

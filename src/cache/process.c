@@ -31,7 +31,7 @@
 #include "os/tools.h"
 #include "page/limit.h"
 #include "page/pool.h"
-#include "percpu/budget.h"
+#include "percpu/barn/budget.h"
 #include "percpu/drain.h"
 #include "percpu/rows.h"
 #include "rcu/any.h"

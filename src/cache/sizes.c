@@ -12,7 +12,7 @@
 #include "cache/list.h"
 #include "cache/publish.h"
 #include "os/report/report.h"
-#include "percpu/limits.h"
+#include "percpu/barn/limits.h"
 
 SHEAF_PUBLIC unsigned int kmem_cache_size(struct kmem_cache *s)
 {

@@ -15,12 +15,12 @@
  *   +------------------------------+
  *
  * Other CPUs read and write the first three lines: they are the barn's shard of the CPU with that
- * number, whichever row the CPU uses (src/percpu/barn.h). If there are several nodes, the third one
- * belongs to the row instead: each of its words is a sheaf that collects objects of another node,
- * freed or retired ones, or NULL (src/percpu/remote.h). The words that every operation touches
- * are in a separate line at the end: at the beginning of the slot, their low 12 address bits would
- * equal those of the cache's handle and of sheaves, which first-level caches and store forwarding
- * treat as a conflict (measured: one process in five ran at half speed).
+ * number, whichever row the CPU uses (src/percpu/barn/barn.h). If there are several nodes, the
+ * third one belongs to the row instead: each of its words is a sheaf that collects objects of
+ * another node, freed or retired ones, or NULL (src/percpu/remote.h). The words that every
+ * operation touches are in a separate line at the end: at the beginning of the slot, their low 12
+ * address bits would equal those of the cache's handle and of sheaves, which first-level caches and
+ * store forwarding treat as a conflict (measured: one process in five ran at half speed).
  *
  *   rows, 64 KiB each:   nobody | handles | CPU 0 | CPU 1 | ... | those that stand in
  *

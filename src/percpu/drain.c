@@ -33,7 +33,7 @@
 #include "os/machine.h"
 #include "os/probe.h"
 #include "os/view.h"
-#include "percpu/barn.h"
+#include "percpu/barn/barn.h"
 #include "percpu/harvest.h"
 #include "percpu/in_hand.h"
 #include "percpu/remote.h"

@@ -3,7 +3,7 @@
  * Visits every sheaf of a cache that no thread uses: in slots, barns, and queues of retired ones.
  * It takes nothing out: its callers are kmem_cache_verify() and tests.
  */
-#include "percpu/barn.h"
+#include "percpu/barn/barn.h"
 #include "percpu/drain.h"
 #include "percpu/remote.h"
 #include "percpu/rows.h"

@@ -5,7 +5,7 @@
  * are whole. Called for each cache by src/cache/process.c.
  */
 #include "os/atomic.h"
-#include "percpu/barn.h"
+#include "percpu/barn/barn.h"
 #include "percpu/drain.h"
 #include "percpu/rows.h"
 #include "percpu/taken.h"

@@ -5,7 +5,7 @@
 #include "os/atomic.h"
 #include "os/machine.h"
 #include "os/report/report.h"
-#include "percpu/barn.h"
+#include "percpu/barn/barn.h"
 #include "percpu/harvest.h"
 #include "percpu/in_hand.h"
 #include "percpu/rows.h"

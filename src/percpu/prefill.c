@@ -6,7 +6,7 @@
 #include "os/atomic.h"
 #include "os/machine.h"
 #include "os/probe.h"
-#include "percpu/barn.h"
+#include "percpu/barn/barn.h"
 #include "percpu/flow.h"
 #include "percpu/harvest.h"
 #include "percpu/in_hand.h"

@@ -8,8 +8,8 @@
 
 #include "cache/cache.h"
 #include "os/machine.h"
-#include "percpu/barn.h"
-#include "percpu/budget.h"
+#include "percpu/barn/barn.h"
+#include "percpu/barn/budget.h"
 #include "percpu/drain.h"
 #include "sim/sim.h"
 

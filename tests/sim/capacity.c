@@ -7,9 +7,9 @@
 
 #include "cache/cache.h"
 #include "os/machine.h"
-#include "percpu/barn.h"
+#include "percpu/barn/barn.h"
+#include "percpu/barn/limits.h"
 #include "percpu/flow.h"
-#include "percpu/limits.h"
 #include "sim/sim.h"
 
 enum {

@@ -8,8 +8,8 @@
 
 #include "cache/cache.h"
 #include "os/machine.h"
-#include "percpu/barn.h"
-#include "percpu/cells.h"
+#include "percpu/barn/barn.h"
+#include "percpu/barn/cells.h"
 #include "percpu/nolock.h"
 #include "percpu/sheaf.h"
 #include "sim/sim.h"

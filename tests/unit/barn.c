@@ -5,7 +5,7 @@
  *
  * The tests need no second CPU: they use the shard of a CPU that may not exist.
  */
-#include "percpu/barn.h"
+#include "percpu/barn/barn.h"
 
 #include <sched.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 #include "cache/cache.h"
 #include "kit/unit.h"
 #include "os/machine.h"
-#include "percpu/limits.h"
+#include "percpu/barn/limits.h"
 #include "percpu/sheaf.h"
 
 static struct kmem_cache *s;

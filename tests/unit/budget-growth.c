@@ -10,10 +10,10 @@
 #include "kit/process.h"
 #include "kit/unit.h"
 #include "os/machine.h"
-#include "percpu/barn.h"
-#include "percpu/budget.h"
+#include "percpu/barn/barn.h"
+#include "percpu/barn/budget.h"
+#include "percpu/barn/limits.h"
 #include "percpu/flow.h"
-#include "percpu/limits.h"
 
 enum {
 	SIZE = 1024,

@@ -3,7 +3,7 @@
  * The process's budget of barns: what counts, what happens above it, and how sheaves come back
  * below it. One thread, on one CPU.
  */
-#include "percpu/budget.h"
+#include "percpu/barn/budget.h"
 
 #include <sched.h>
 #include <sheaf/stats.h>

@@ -20,7 +20,7 @@
 #include "os/memory.h"
 #include "os/options/options.h"
 #include "page/page.h"
-#include "percpu/budget.h"
+#include "percpu/barn/budget.h"
 
 enum {
 	MANY = 128,	/* runs of 2 MiB */

@@ -11,8 +11,8 @@
 #include "os/machine.h"
 #include "os/options/options.h"
 #include "os/section.h"
+#include "percpu/barn/limits.h"
 #include "percpu/flow.h"
-#include "percpu/limits.h"
 
 #define ROW	3
 #define OTHERS	4

@@ -18,10 +18,10 @@
 #include "os/options/options.h"
 #include "page/limit.h"
 #include "page/page.h"
-#include "percpu/barn.h"
+#include "percpu/barn/barn.h"
+#include "percpu/barn/limits.h"
 #include "percpu/drain.h"
 #include "percpu/flow.h"
-#include "percpu/limits.h"
 #include "percpu/rows.h"
 
 enum {

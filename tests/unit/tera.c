@@ -19,7 +19,7 @@
 #include "page/map.h"
 #include "page/mark.h"
 #include "page/range.h"
-#include "percpu/budget.h"
+#include "percpu/barn/budget.h"
 #include "slab/partial.h"
 #include <sheaf/stats.h>
 

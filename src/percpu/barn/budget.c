@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The process's budget of sheaves; see budget.h. */
-#include "percpu/budget.h"
+#include "percpu/barn/budget.h"
 
 #include "os/machine.h"
 #include "os/options/options.h"

@@ -5,7 +5,7 @@
  * where it ended.
  */
 #include "os/atomic.h"
-#include "percpu/cells.h"
+#include "percpu/barn/cells.h"
 
 /*
  * Shards behind the same cache, and the same number of the node's others, per search. It bounds a

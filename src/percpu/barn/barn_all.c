@@ -2,9 +2,9 @@
 /* Every cell that a cache has ever used: for drains, fork and statistics. See barn.h. */
 #include "os/atomic.h"
 #include "os/machine.h"
-#include "percpu/barn.h"
-#include "percpu/budget.h"
-#include "percpu/limits.h"
+#include "percpu/barn/barn.h"
+#include "percpu/barn/budget.h"
+#include "percpu/barn/limits.h"
 
 static void for_each_of_node(struct sheaf_cache *cache, unsigned int node,
 			     void (*visit)(void *data, uintptr_t *cells, unsigned int n),

@@ -2,14 +2,14 @@
 /*
  * Arrays of cells, and the search through those of other CPUs. See barn.h.
  *
- * Callers: src/percpu/barn.c, src/percpu/steal.c, src/percpu/remote.c.
+ * Callers: src/percpu/barn/barn.c, src/percpu/barn/steal.c, src/percpu/remote.c.
  */
 #ifndef SHEAF_PERCPU_CELLS_H
 #define SHEAF_PERCPU_CELLS_H
 
 #include "os/atomic.h"
 #include "os/machine.h"
-#include "percpu/barn.h"
+#include "percpu/barn/barn.h"
 
 /*
  * An array of cells, of which the first `limit` may be full. `top` is where empty ones end and full

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /* Shards and blocks; see sheaf.h and barn.h. */
-#include "percpu/barn.h"
+#include "percpu/barn/barn.h"
 
 #include "os/assert.h"
 #include "os/atomic.h"
 #include "os/machine.h"
 #include "page/pool.h"
-#include "percpu/budget.h"
-#include "percpu/cells.h"
+#include "percpu/barn/budget.h"
+#include "percpu/barn/cells.h"
+#include "percpu/barn/limits.h"
 #include "percpu/flow.h"
-#include "percpu/limits.h"
 
 static struct cells shard_of(struct sheaf_cache *cache, unsigned int cpu, bool of_other)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Arrays of cells; see cells.h. */
-#include "percpu/cells.h"
+#include "percpu/barn/cells.h"
 
 #include "os/assert.h"
 #include "os/atomic.h"
-#include "percpu/budget.h"
+#include "percpu/barn/budget.h"
 
 /* Put a cell in transit if it still holds the value that was read. Returns the sheaf, or NULL. */
 static struct sheaf *begin_at(const struct barn_search *s, uintptr_t *at, uintptr_t cell)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* Capacities and limits; see limits.h, and barn.h for the limits of a barn. */
-#include "percpu/limits.h"
+#include "percpu/barn/limits.h"
 
 #include <string.h>
 
 #include "os/assert.h"
 #include "os/atomic.h"
 #include "os/machine.h"
-#include "percpu/barn.h"
+#include "percpu/barn/barn.h"
 
 /* The values from which the limits are computed. */
 struct limits {
