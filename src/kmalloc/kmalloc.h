@@ -47,58 +47,26 @@
  * (tests/abi/).
  */
 #ifndef KMALLOC_SIZES
+#define KMALLOC_FOUR(X, before, a, b, c, d) X(before, a) X(a, b) X(b, c) X(c, d)
 #define KMALLOC_SIZES(X)                                                                           \
-	X(0, 8)                                                                                    \
-	X(8, 16)                                                                                   \
-	X(16, 32)                                                                                  \
-	X(32, 48)                                                                                  \
+	KMALLOC_FOUR(X, 0, 8, 16, 32, 48)                                                          \
 	X(48, 64)                                                                                  \
-	X(64, 80)                                                                                  \
-	X(80, 96)                                                                                  \
-	X(96, 112)                                                                                 \
-	X(112, 128)                                                                                \
-	X(128, 160)                                                                                \
-	X(160, 192)                                                                                \
-	X(192, 224)                                                                                \
-	X(224, 256)                                                                                \
-	X(256, 320)                                                                                \
-	X(320, 384)                                                                                \
-	X(384, 448)                                                                                \
-	X(448, 512)                                                                                \
-	X(512, 640)                                                                                \
-	X(640, 768)                                                                                \
-	X(768, 896)                                                                                \
-	X(896, 1024)                                                                               \
-	X(1024, 1280)                                                                              \
-	X(1280, 1536)                                                                              \
-	X(1536, 1792)                                                                              \
-	X(1792, 2048)                                                                              \
-	X(2048, 2560)                                                                              \
-	X(2560, 3072)                                                                              \
-	X(3072, 3584)                                                                              \
-	X(3584, 4096)                                                                              \
-	X(4096, 5120)                                                                              \
-	X(5120, 6144)                                                                              \
-	X(6144, 7168)                                                                              \
-	X(7168, 8192)
+	KMALLOC_FOUR(X, 64, 80, 96, 112, 128)                                                      \
+	KMALLOC_FOUR(X, 128, 160, 192, 224, 256)                                                   \
+	KMALLOC_FOUR(X, 256, 320, 384, 448, 512)                                                   \
+	KMALLOC_FOUR(X, 512, 640, 768, 896, 1024)                                                  \
+	KMALLOC_FOUR(X, 1024, 1280, 1536, 1792, 2048)                                              \
+	KMALLOC_FOUR(X, 2048, 2560, 3072, 3584, 4096)                                              \
+	KMALLOC_FOUR(X, 4096, 5120, 6144, 7168, 8192)
 /*
  * Sizes above those that programs look up: multiples of KMALLOC_STEP. Above KMALLOC_FINE a block
  * has a slab of its own and gets its pages when it touches them, so finer classes would save
  * addresses only.
  */
 #define KMALLOC_LARGER(X)                                                                          \
-	X(8192, 10240)                                                                             \
-	X(10240, 12288)                                                                            \
-	X(12288, 14336)                                                                            \
-	X(14336, 16384)                                                                            \
-	X(16384, 20480)                                                                            \
-	X(20480, 24576)                                                                            \
-	X(24576, 28672)                                                                            \
-	X(28672, 32768)                                                                            \
-	X(32768, 65536)                                                                            \
-	X(65536, 131072)                                                                           \
-	X(131072, 262144)                                                                          \
-	X(262144, 524288)                                                                          \
+	KMALLOC_FOUR(X, 8192, 10240, 12288, 14336, 16384)                                          \
+	KMALLOC_FOUR(X, 16384, 20480, 24576, 28672, 32768)                                         \
+	KMALLOC_FOUR(X, 32768, 65536, 131072, 262144, 524288)                                      \
 	X(524288, 1048576)
 #define KMALLOC_LARGEST KMALLOC_MAX_CACHE_SIZE
 #endif
