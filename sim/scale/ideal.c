@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#include "cache/cache.h"
+#include "cache/process.h"
 #include "os/machine.h"
 #include "sim/scale/kernel/kernel.h"
 #include "sim/scale/machine.h"

@@ -5,8 +5,6 @@
 #include "cache/block.h"
 #include "cache/reclaim.h"
 #include "debug/guard.h"
-#include "os/assert.h"
-#include "os/machine.h"
 #include "percpu/nolock.h"
 #include "rcu/rcu_free.h"
 

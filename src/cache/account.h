@@ -35,7 +35,7 @@
 #ifndef SHEAF_CACHE_ACCOUNT_H
 #define SHEAF_CACHE_ACCOUNT_H
 
-#include "cache/cache.h"
+#include "cache/paths.h"
 #include "group/stock.h"
 #include "os/compiler.h"
 #include "slab/owner.h"

@@ -19,11 +19,6 @@ static OS_COLD void *alloc_accounted(struct kmem_cache *s, gfp_t flags)
 		      : account_alloc_unpaid(s, flags, NUMA_NO_NODE);
 }
 
-static OS_COLD void *alloc_plain_accounted(struct kmem_cache *s)
-{
-	return alloc_accounted(s, GFP_KERNEL);
-}
-
 static OS_COLD void free_accounted(struct kmem_cache *s, void *object)
 {
 	const char *call = cache_free_call(s);
@@ -180,13 +175,9 @@ DEFINE_BOTH(mm_cid, _counted)
 DEFINE_BOTH(cpu_id, _counted)
 
 #define CALLS_CURRENT(suffix)                                                                      \
-	((struct sheaf_calls){.alloc = alloc_current_##suffix,                                     \
-			      .alloc_plain = alloc_current_plain_##suffix,                         \
-			      .free = free_accounted_##suffix})
+	CACHE_CALLS(alloc_current_##suffix, alloc_current_plain_##suffix, free_accounted_##suffix)
 #define CALLS_OWN(suffix)                                                                          \
-	((struct sheaf_calls){.alloc = alloc_own_##suffix,                                         \
-			      .alloc_plain = alloc_own_plain_##suffix,                             \
-			      .free = free_accounted_##suffix})
+	CACHE_CALLS(alloc_own_##suffix, alloc_own_plain_##suffix, free_accounted_##suffix)
 #define CALLS_CURRENT_WORDS(suffix) CALLS_CURRENT(suffix##_words)
 #define CALLS_OWN_WORDS(suffix)	    CALLS_OWN(suffix##_words)
 
@@ -205,9 +196,7 @@ static struct sheaf_calls charged_calls(const struct kmem_cache *s)
 	if (cache_is_plain(s))
 		return calls_of(s->group != 0, owner_in_words(&s->sheaf.slab));
 #endif
-	return (struct sheaf_calls){.alloc = alloc_accounted,
-				    .alloc_plain = alloc_plain_accounted,
-				    .free = free_accounted};
+	return CACHE_CALLS(alloc_accounted, cache_alloc_plain, free_accounted);
 }
 
 void *account_alloc_charged(struct kmem_cache *s, gfp_t flags)

@@ -1,16 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Which kind of block a pointer leads to, and how it is freed; see block.h. */
 #include "cache/block.h"
-
-#include <string.h>
+#include "cache/checked.h"
 
 #include "cache/hardened.h"
-#include "debug/guard.h"
-#include "os/atomic.h"
 #include "os/memory.h"
-#include "os/report/report.h"
-#include "os/tools.h"
-#include "page/map.h"
 
 static struct block block_of_guarded(const void *pointer)
 {

@@ -11,7 +11,7 @@
 #ifndef SHEAF_CACHE_BLOCK_H
 #define SHEAF_CACHE_BLOCK_H
 
-#include "cache/cache.h"
+#include "cache/paths.h"
 #include "page/map.h"
 #include "rcu/any.h"
 
@@ -84,5 +84,21 @@ void cache_free_waited(size_t n, void **p, const char *call);
 extern const struct rcu_any_ops block_rcu_ops;
 /* Report, later, what is wrong with a pointer that is not the beginning of a block. */
 void cache_report_wrong(const void *pointer, const char *call);
+
+/* --- kfree_rcu.c ------------------------------------------------------------------------------ */
+
+/* True if the process has no provider and needs none: retired objects are freed at once. */
+static inline bool cache_has_no_readers(const struct grace *grace)
+{
+	return !grace && os_load_acquire(&caches.no_readers);
+}
+
+/*
+ * Let the cache retire objects with this provider, for which rcu_any_init() was called. Never
+ * waits.
+ */
+bool cache_begin_rcu(struct kmem_cache *s, struct grace *grace);
+/* From now on look at retired objects of this cache when their grace period has passed. */
+void cache_see_passed(struct kmem_cache *s);
 
 #endif

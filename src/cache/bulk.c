@@ -4,12 +4,9 @@
 
 #include "cache/account.h"
 #include "cache/block.h"
+#include "cache/checked.h"
 #include "cache/hardened.h"
 #include "cache/reclaim.h"
-#include "debug/guard.h"
-#include "os/atomic.h"
-#include "os/machine.h"
-#include "os/report/report.h"
 #include "os/rseq.h"
 #include "percpu/harvest.h"
 #include "percpu/percpu.h"

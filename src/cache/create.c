@@ -1,18 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* Create: check the arguments, then share a cache with the same layout or create a new one. */
-#include <string.h>
 
+#include "cache/create.h"
 #include "cache/account.h"
 #include "cache/block.h"
 #include "cache/hardened.h"
 #include "cache/list.h"
 #include "cache/publish.h"
 #include "debug/guard.h"
-#include "grace/grace.h"
-#include "os/atomic.h"
-#include "os/machine.h"
-#include "os/options/options.h"
-#include "os/report/report.h"
 #include "os/sized.h"
 #include "percpu/barn/limits.h"
 #include "percpu/rows.h"
@@ -334,7 +329,10 @@ SHEAF_PUBLIC struct kmem_cache *kmem_cache_create_usercopy(const char *name, siz
 							   size_t useroffset, size_t usersize,
 							   void (*ctor)(void *object))
 {
-	struct kmem_cache_args args;
+	const struct kmem_cache_args args = {.align = (unsigned int)align,
+					     .useroffset = fit_uint(useroffset),
+					     .usersize = fit_uint(usersize),
+					     .ctor = ctor};
 	char clean[NAME_SHOWN + 1];
 
 	/* It does not fit the structure, and the report shall show it. */
@@ -344,11 +342,6 @@ SHEAF_PUBLIC struct kmem_cache *kmem_cache_create_usercopy(const char *name, siz
 		panic_if_wanted(clean, size, flags);
 		return NULL;
 	}
-	memset(&args, 0, sizeof(args));
-	args.align = (unsigned int)align;
-	args.useroffset = fit_uint(useroffset);
-	args.usersize = fit_uint(usersize);
-	args.ctor = ctor;
 	return __kmem_cache_create_args(name, size, &args, sizeof(args), flags);
 }
 

@@ -7,9 +7,6 @@
  */
 #include "cache/block.h"
 #include "debug/guard_slot.h"
-#include "os/machine.h"
-#include "os/options/options.h"
-#include "page/map.h"
 #include "page/mark.h"
 #include "page/range.h"
 #include "percpu/barn/barn.h"

@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* Shrink and destroy a cache. */
-#include <errno.h>
 #include <sheaf/rcu.h>
-#include <string.h>
 
 #include "cache/account.h"
+#include "cache/create.h"
 #include "cache/destroyed_stats.h"
 #include "cache/list.h"
 #include "cache/publish.h"
+#include "cache/verify.h"
 #include "debug/guard.h"
-#include "os/atomic.h"
-#include "os/machine.h"
-#include "os/report/report.h"
 #include "percpu/barn/barn.h"
 #include "percpu/flow.h"
 #include "percpu/rows.h"

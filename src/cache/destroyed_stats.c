@@ -2,11 +2,7 @@
 /* Counts of destroyed caches; see destroyed_stats.h. */
 #include "cache/destroyed_stats.h"
 
-#include <string.h>
-
 #include "cache/events.h"
-#include "os/assert.h"
-#include "os/atomic.h"
 #include "page/pool.h"
 #include "percpu/rows.h"
 

@@ -7,17 +7,12 @@
  * backend runs, and a call through the cache costs no more than one through the procedure linkage
  * table.
  */
-#include <string.h>
 
 #include "cache/account.h"
-#include "cache/cache.h"
 #include "cache/hardened.h"
 #include "cache/publish.h"
 #include "debug/guard.h"
-#include "os/atomic.h"
-#include "os/machine.h"
 #include "os/probe.h"
-#include "os/report/report.h"
 #include "os/rseq.h"
 #include "os/section_c.h"
 #include "page/limit.h"
@@ -79,10 +74,8 @@ static OS_COLD void free_slow(struct kmem_cache *s, void *object)
 			free_slow(s, object);                                                      \
 	}
 
-#define CALLS(suffix)                                                                              \
-	((struct sheaf_calls){.alloc = alloc_##suffix,                                             \
-			      .alloc_plain = alloc_plain_##suffix,                                 \
-			      .free = free_##suffix})
+#define CALLS(suffix)	   CACHE_CALLS(alloc_##suffix, alloc_plain_##suffix, free_##suffix)
+#define SLOW_CALLS(suffix) CACHE_CALLS(alloc_##suffix, cache_alloc_plain, free_##suffix)
 
 DEFINE_CALLS(trylock, c_pop, c_push)
 /* With a countdown to the next sample. */
@@ -154,6 +147,11 @@ static void free_no_sheaf(struct kmem_cache *s, void *object)
 	cache_leave();
 }
 
+void *cache_alloc_plain(struct kmem_cache *s)
+{
+	return SHEAF_CALL(s, alloc)(s, GFP_KERNEL);
+}
+
 /* For programs that are built with the thread sanitizer. */
 static void *alloc_tsan(struct kmem_cache *s, gfp_t flags)
 {
@@ -161,11 +159,6 @@ static void *alloc_tsan(struct kmem_cache *s, gfp_t flags)
 
 	tsan_taken(object);
 	return object;
-}
-
-static void *alloc_plain_tsan(struct kmem_cache *s)
-{
-	return alloc_tsan(s, GFP_KERNEL);
 }
 
 static void free_tsan(struct kmem_cache *s, void *object)
@@ -184,11 +177,6 @@ static void *alloc_strict(struct kmem_cache *s, gfp_t flags)
 	return cache_alloc_node(s, flags, node == OS_NO_NODE ? NUMA_NO_NODE : node);
 }
 
-static void *alloc_plain_strict(struct kmem_cache *s)
-{
-	return alloc_strict(s, GFP_KERNEL);
-}
-
 bool cache_is_plain(const struct kmem_cache *s)
 {
 	return os.backend == OS_BACKEND_RSEQ && !(s->flags & (SLAB_NO_SHEAVES | CACHE_HARDENED)) &&
@@ -198,7 +186,7 @@ bool cache_is_plain(const struct kmem_cache *s)
 struct sheaf_calls cache_base_calls(struct kmem_cache *s)
 {
 	bool sampled = s->flags & DEBUG_SAMPLE && os.counting;
-	struct sheaf_calls calls = tsan_is_on() ? CALLS(tsan)
+	struct sheaf_calls calls = tsan_is_on() ? SLOW_CALLS(tsan)
 				   : sampled	? CALLS(trylock_sampled)
 						: CALLS(trylock);
 
@@ -212,7 +200,7 @@ struct sheaf_calls cache_base_calls(struct kmem_cache *s)
 		calls = hardened_calls(sampled);
 	if (cache_follows_policy()) {
 		calls.alloc = alloc_strict;
-		calls.alloc_plain = alloc_plain_strict;
+		calls.alloc_plain = cache_alloc_plain;
 		calls.pop_by = 0;
 	}
 	return calls;
@@ -237,11 +225,6 @@ static void *alloc_destroyed(struct kmem_cache *s, gfp_t flags)
 		  "after its last use",
 		  (void *)s);
 	return NULL;
-}
-
-static void *alloc_plain_destroyed(struct kmem_cache *s)
-{
-	return alloc_destroyed(s, GFP_KERNEL);
 }
 
 static void free_destroyed(struct kmem_cache *s, void *object)
@@ -311,7 +294,7 @@ OS_COLD void cache_flow_changed(struct kmem_cache *s)
 
 struct sheaf_calls cache_calls_destroyed(void)
 {
-	return CALLS(destroyed);
+	return SLOW_CALLS(destroyed);
 }
 
 void cache_refuse_allocations(struct kmem_cache *s)

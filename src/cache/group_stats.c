@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* The numbers of groups, and whether they agree with their objects (GROUP-G1). */
-#include <errno.h>
 
 #include "cache/account.h"
 #include "cache/list.h"
-#include "os/report/report.h"
 
 static uint64_t or_zero(uint64_t limit)
 {

@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* The public calls of <sheaf/group.h>; the work is done in src/group/ and account.c. */
-#include <errno.h>
 
 #include "cache/account.h"
 #include "cache/block.h"
 #include "cache/list.h"
 #include "debug/guard.h"
-#include "os/machine.h"
-#include "os/report/report.h"
 #include "os/sized.h"
 
 /* --- creation --------------------------------------------------------------------------------- */

@@ -4,10 +4,6 @@
 
 #include "cache/account.h"
 #include "debug/guard.h"
-#include "os/assert.h"
-#include "os/atomic.h"
-#include "os/machine.h"
-#include "os/options/options.h"
 #include "os/rseq.h"
 #include "os/section_c.h"
 #include "page/mark.h"
@@ -283,9 +279,7 @@ static inline bool only_marked(const struct kmem_cache *s, slab_flags_t zero)
 	}
 
 #define CALLS(suffix)                                                                              \
-	((struct sheaf_calls){.alloc = alloc_marked_##suffix,                                      \
-			      .alloc_plain = alloc_plain_marked_##suffix,                          \
-			      .free = free_marked_##suffix})
+	CACHE_CALLS(alloc_marked_##suffix, alloc_plain_marked_##suffix, free_marked_##suffix)
 
 DEFINE_CALLS(trylock, c_pop, c_push)
 DEFINE_CALLS(trylock_sampled, c_pop_sampled, c_push)
@@ -303,11 +297,6 @@ static void *alloc_marked_tsan(struct kmem_cache *s, gfp_t flags)
 	return take_slowly(s, object, flags);
 }
 
-static void *alloc_plain_marked_tsan(struct kmem_cache *s)
-{
-	return alloc_marked_tsan(s, GFP_KERNEL);
-}
-
 static void free_marked_tsan(struct kmem_cache *s, void *object)
 {
 	if (free_slowly(s, object) && !c_push((char *)s, object))
@@ -316,9 +305,10 @@ static void free_marked_tsan(struct kmem_cache *s, void *object)
 
 struct sheaf_calls hardened_calls(bool sampled)
 {
-	struct sheaf_calls calls = tsan_is_on() ? CALLS(tsan)
-				   : sampled	? CALLS(trylock_sampled)
-						: CALLS(trylock);
+	struct sheaf_calls calls =
+		tsan_is_on() ? CACHE_CALLS(alloc_marked_tsan, cache_alloc_plain, free_marked_tsan)
+		: sampled    ? CALLS(trylock_sampled)
+			     : CALLS(trylock);
 
 #ifdef HAVE_RSEQ
 	if (os.backend == OS_BACKEND_RSEQ)

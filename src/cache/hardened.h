@@ -31,7 +31,7 @@
 #ifndef SHEAF_CACHE_HARDENED_H
 #define SHEAF_CACHE_HARDENED_H
 
-#include "cache/cache.h"
+#include "cache/paths.h"
 
 /* The flags that the options give a cache with these flags and this constructor. */
 slab_flags_t hardened_flags(slab_flags_t flags, bool has_ctor);

@@ -2,17 +2,9 @@
 /* Rounds of housekeeping; see housekeeping.h. */
 #include "cache/housekeeping.h"
 
-#include <errno.h>
-
 #include "cache/cache.h"
 #include "cache/reclaim.h"
-#include "os/assert.h"
-#include "os/atomic.h"
-#include "os/lock.h"
-#include "os/machine.h"
-#include "os/options/options.h"
 #include "os/pressure.h"
-#include "os/report/report.h"
 #include "os/thread.h"
 #include "page/page.h"
 #include "percpu/barn/budget.h"
@@ -164,7 +156,7 @@ static void start_thread(void)
 void housekeep(void)
 {
 	uint32_t now, last = os_load_relaxed(&decay_time.last);
-	int saved = errno;
+	OS_KEEP_ERRNO;
 
 	if (!begin_round(&now))
 		return;
@@ -176,7 +168,6 @@ void housekeep(void)
 		catch_up(now, now - last);
 	}
 	end_round();
-	errno = saved;
 }
 
 void housekeeping_lock(void)

@@ -5,12 +5,10 @@
  *
  * Locks: OS_RANK_DRAIN, for charges. Callers: kmem_group_verify(), kmem_cache_destroy().
  */
-#include <string.h>
 
 #include "cache/account.h"
 #include "cache/verify.h"
 #include "debug/guard.h"
-#include "os/atomic.h"
 
 /* What is in use is charged, or nobody ever paid for it. */
 static void find_uncharged(struct check *check, struct slab *slab)

@@ -13,17 +13,12 @@
  */
 #include <sheaf/rcu.h>
 
-#include <errno.h>
-
 #include "cache/account.h"
 #include "cache/block.h"
+#include "cache/checked.h"
 #include "cache/hardened.h"
-#include "debug/guard.h"
-#include "os/machine.h"
-#include "os/report/report.h"
 #include "os/rseq.h"
 #include "percpu/remote.h"
-#include "rcu/any.h"
 #include "rcu/rcu_free.h"
 #include "rcu/stat.h"
 #include "slab/late.h"
@@ -293,7 +288,7 @@ SHEAF_PUBLIC void kvfree_rcu_barrier(void)
 SHEAF_PUBLIC void kvfree_rcu_barrier_on_cache(struct kmem_cache *s)
 {
 	struct sheaf_rcu *rcu;
-	int saved = errno;
+	OS_KEEP_ERRNO;
 
 	if (cache_is_gone(s, "kvfree_rcu_barrier_on_cache"))
 		return;
@@ -304,5 +299,4 @@ SHEAF_PUBLIC void kvfree_rcu_barrier_on_cache(struct kmem_cache *s)
 		rcu_any_barrier(grace_of_cache(s));
 	if (s->sheaf.slab.late)
 		grace_barrier(s->sheaf.slab.late->user.grace, &s->sheaf.slab.late->user);
-	errno = saved;
 }

@@ -8,16 +8,10 @@
  *
  * Locks: none here. Callers: src/cache/.
  */
-#include <string.h>
 
 #include "cache/account.h"
 #include "cache/block.h"
-#include "os/assert.h"
-#include "os/atomic.h"
 #include "os/counters.h"
-#include "os/machine.h"
-#include "os/options/options.h"
-#include "os/tools.h"
 #include "page/map_kept.h"
 
 #define RUN_MAX (OS_PAGE << PAGE_MAX_ORDER)

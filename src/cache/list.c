@@ -2,11 +2,7 @@
 /* The list of caches; see list.h. */
 #include "cache/list.h"
 
-#include <string.h>
-
-#include "os/assert.h"
-#include "os/atomic.h"
-#include "os/lock.h"
+#include "cache/index.h"
 #include "page/pool.h"
 
 struct entry {
@@ -17,6 +13,7 @@ struct entry {
 	char name[];
 };
 
+static struct index by_name, by_layout;
 static struct kmem_cache *visited_next[LIST_VISITORS]; /* see list_visit() */
 
 static struct entry *entry_of(const struct kmem_cache *s)
@@ -78,21 +75,21 @@ void list_add(struct kmem_cache *s)
 		entry_of(s->next)->prev = s;
 	caches.first = s;
 	os_store_relaxed(&caches.nr, caches.nr + 1);
-	index_add(&caches.by_name, &entry->by_name, hash_of_name(s->name));
+	index_add(&by_name, &entry->by_name, hash_of_name(s->name));
 	if (!s->unmergeable)
-		index_add(&caches.by_layout, &entry->by_layout,
+		index_add(&by_layout, &entry->by_layout,
 			  hash_of_layout(s->sheaf.slab.size, s->flags));
 }
 
 void list_keep_apart(struct kmem_cache *s)
 {
-	index_remove(&caches.by_layout, &entry_of(s)->by_layout);
+	index_remove(&by_layout, &entry_of(s)->by_layout);
 }
 
 void list_hide(struct kmem_cache *s)
 {
 	os_assert(!os_peek(&s->nr_names)); /* LIST-L1 */
-	index_remove(&caches.by_name, &entry_of(s)->by_name);
+	index_remove(&by_name, &entry_of(s)->by_name);
 	list_keep_apart(s);
 }
 
@@ -157,47 +154,42 @@ static void pin(struct kmem_cache *s)
 	entry->pinned++;
 }
 
-/* Returns a word to wake threads that wait for this, or NULL. The word stays readable: pools never
- * return memory. */
-static uint32_t *unpin(struct kmem_cache *s)
+/* The word on which threads wait for this stays readable: pools never return memory. */
+void list_unpin(struct kmem_cache *s)
 {
 	struct entry *entry = entry_of(s);
+	bool wake;
 
+	os_lock(&caches.lock);
 	os_assert(!s->gone); /* LIST-L3 */
 	/* A child that was forked during this walk counts from 0. */
 	if (entry->pins)
 		os_store_relaxed(&entry->pins, entry->pins - 1);
-	return entry->pins || s->nr_names ? NULL : &entry->pins;
+	wake = !entry->pins && !s->nr_names;
+	os_unlock(&caches.lock);
+	if (wake)
+		os_wake(&entry->pins);
 }
 
 struct kmem_cache *list_next_if(struct kmem_cache *s, bool (*wanted)(const struct kmem_cache *s))
 {
 	struct kmem_cache *next;
-	uint32_t *wake = NULL;
 
 	os_lock(&caches.lock);
 	next = s ? s->next : caches.first;
-	while (next && !wanted(next))
+	while (next && wanted && !wanted(next))
 		next = next->next;
 	if (next)
 		pin(next);
-	if (s)
-		wake = unpin(s);
 	os_unlock(&caches.lock);
-	if (wake)
-		os_wake(wake);
+	if (s)
+		list_unpin(s);
 	return next;
-}
-
-static bool is_any(const struct kmem_cache *s)
-{
-	(void)s;
-	return true;
 }
 
 struct kmem_cache *list_next(struct kmem_cache *s)
 {
-	return list_next_if(s, is_any);
+	return list_next_if(s, NULL);
 }
 
 bool list_pin(struct kmem_cache *s)
@@ -214,17 +206,6 @@ bool list_pin(struct kmem_cache *s)
 	return known;
 }
 
-void list_unpin(struct kmem_cache *s)
-{
-	uint32_t *wake;
-
-	os_lock(&caches.lock);
-	wake = unpin(s);
-	os_unlock(&caches.lock);
-	if (wake)
-		os_wake(wake);
-}
-
 void list_after_fork(void)
 {
 	/* A page that is not written stays shared with the parent. */
@@ -235,7 +216,7 @@ void list_after_fork(void)
 
 bool list_has_name(const char *name)
 {
-	struct index_link *link = index_find(&caches.by_name, hash_of_name(name));
+	struct index_link *link = index_find(&by_name, hash_of_name(name));
 
 	while (link && strcmp(entry_of_name(link)->name, name) != 0)
 		link = index_next(link);
@@ -247,7 +228,7 @@ struct kmem_cache *list_find(size_t size, unsigned int align, slab_flags_t flags
 	/* Sizes of slabs and alignments are whole words, so the size is equal or wastes at least a
 	 * word. */
 	uint32_t wanted = (uint32_t)((size + align - 1) & ~((size_t)align - 1));
-	struct index_link *link = index_find(&caches.by_layout, hash_of_layout(wanted, flags));
+	struct index_link *link = index_find(&by_layout, hash_of_layout(wanted, flags));
 
 	for (; link; link = index_next(link)) {
 		struct kmem_cache *s = entry_of_layout(link)->s;

@@ -4,11 +4,8 @@
 
 #include "percpu/nolock.h"
 #include "cache/account.h"
+#include "cache/checked.h"
 #include "cache/hardened.h"
-#include "debug/guard.h"
-#include "os/atomic.h"
-#include "os/machine.h"
-#include "os/report/report.h"
 #include "percpu/stat.h"
 
 /* Take an object from a slab of this node, or of any node. */

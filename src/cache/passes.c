@@ -6,12 +6,8 @@
  */
 #include <limits.h>
 
-#include "cache/cache.h"
-#include "cache/housekeeping.h"
 #include "cache/list.h"
-#include "os/assert.h"
-#include "os/atomic.h"
-#include "os/options/options.h"
+#include "cache/paths.h"
 #include "page/limit.h"
 #include "percpu/flow.h"
 #include "percpu/idle.h"

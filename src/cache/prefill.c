@@ -5,17 +5,12 @@
  * An oversize sheaf is filled by a bulk allocation and emptied by a bulk free; one with the cache's
  * capacity moves as a whole (src/percpu/prefill.c).
  */
-#include <errno.h>
-#include <stddef.h>
 
+#include "percpu/prefill.h"
 #include "cache/account.h"
 #include "cache/hardened.h"
 #include "cache/reclaim.h"
 #include "debug/guard.h"
-#include "os/atomic.h"
-#include "os/machine.h"
-#include "os/report/report.h"
-#include "percpu/prefill.h"
 
 /* The fields that the public header's pop uses. A cache's address is its handle. */
 _Static_assert(offsetof(struct sheaf_lent, by) == offsetof(struct sheaf, lent_by) &&

@@ -10,7 +10,6 @@
  * fork: prepare takes every lock that the child could need, in rank order. The parent releases
  * them, and so does the child, which then forgets everything that vanished threads had in hand.
  */
-#include <errno.h>
 #include <pthread.h>
 #include <sheaf/debug.h>
 
@@ -19,16 +18,9 @@
 #include "cache/list.h"
 #include "cache/publish.h"
 #include "cache/shrinkers.h"
-#include "debug/slab_debug.h"
-#include "os/atomic.h"
-#include "os/counters.h"
-#include "os/machine.h"
 #include "os/memory.h"
-#include "os/options/options.h"
 #include "os/report/callback.h"
-#include "os/report/report.h"
 #include "os/report/sink.h"
-#include "os/tools.h"
 #include "page/limit.h"
 #include "page/pool.h"
 #include "percpu/barn/budget.h"
@@ -92,12 +84,12 @@ static void before_fork(void)
 	page_lock_all();
 	if (caches.pools)
 		caches.pools->lock();
-	shrinkers_lock();
+	os_lock(&shrinkers.lock);
 }
 
 static void after_fork(void)
 {
-	shrinkers_unlock();
+	os_unlock(&shrinkers.lock);
 	if (caches.pools)
 		caches.pools->unlock();
 	page_unlock_all();

@@ -7,12 +7,7 @@
  */
 #include <sheaf/rcu.h>
 
-#include <errno.h>
-
 #include "cache/block.h"
-#include "grace/grace.h"
-#include "os/report/report.h"
-#include "rcu/any.h"
 
 static int refuse(int error, const char *why)
 {

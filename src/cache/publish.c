@@ -3,13 +3,9 @@
 #include "cache/publish.h"
 
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "cache/events.h"
-#include "os/assert.h"
-#include "os/atomic.h"
-#include "os/options/options.h"
 #include "os/quote.h"
 
 #define OPTIONS 512 /* bytes of text */

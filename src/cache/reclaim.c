@@ -1,21 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* Reclaims free memory of all caches, and what shrinkers can free; limits. See reclaim.h. */
+/* Reclaims free memory of all caches, and what shrinkers can free; limits; sheaf_trim(). See
+ * reclaim.h. */
 #include "cache/reclaim.h"
+#include "cache/paths.h"
 
-#include <errno.h>
 #include <sheaf/limit.h>
 
-#include "cache/cache.h"
 #include "cache/list.h"
 #include "cache/shrinkers.h"
-#include "os/atomic.h"
-#include "os/machine.h"
 #include "os/memory.h"
-#include "os/report/report.h"
 #include "page/page.h"
 #include "percpu/drain.h"
 #include "percpu/flow.h"
 #include "slab/marks.h"
+#include <sheaf/trim.h>
 
 /* A part of what shrinkers have: 1/8, as they count it. */
 #define SOFT_PART 3
@@ -129,7 +127,7 @@ static void wait_for_returns(void)
 	sheaf_unlock_drains();
 }
 
-bool reclaim_everything(gfp_t flags)
+bool reclaim_everything(struct kmem_cache *s, gfp_t flags)
 {
 	bool asks = gfpflags_allow_blocking(flags) && shrinkers_exist(), any;
 
@@ -138,10 +136,14 @@ bool reclaim_everything(gfp_t flags)
 	/* The first time for slabs, which this thread then finds, the second time for pages. */
 	page_begin_last_look();
 	wait_for_returns();
-	any = reclaim_marked();
+	any = s ? reclaim_marked_cache(s) : reclaim_marked();
 	page_end_last_look();
-	page_trim();
-	wait_for_returns();
+	if (s) {
+		sheaf_wait_for_drain();
+	} else {
+		page_trim();
+		wait_for_returns();
+	}
 	return asks || any;
 }
 
@@ -153,21 +155,6 @@ static bool reclaim_some(struct kmem_cache *s)
 	if (!s || !reclaim_own_limit_refuses(s))
 		page_trim();
 	return any;
-}
-
-/* At the limit of the cache: others cannot help. */
-static bool reclaim_own(struct kmem_cache *s, gfp_t flags)
-{
-	bool asks = gfpflags_allow_blocking(flags) && shrinkers_exist(), any;
-
-	if (asks)
-		shrinkers_run(flags, 0);
-	page_begin_last_look();
-	wait_for_returns();
-	any = reclaim_marked_cache(s);
-	page_end_last_look();
-	sheaf_wait_for_drain();
-	return asks || any;
 }
 
 bool reclaim_for(struct kmem_cache *s, gfp_t flags, int tries)
@@ -182,10 +169,8 @@ bool reclaim_for(struct kmem_cache *s, gfp_t flags, int tries)
 		return rested;
 	if (!tries)
 		any = reclaim_some(s);
-	else if (s && reclaim_own_limit_refuses(s))
-		any = reclaim_own(s, flags);
 	else
-		any = reclaim_everything(flags);
+		any = reclaim_everything(s && reclaim_own_limit_refuses(s) ? s : NULL, flags);
 	cache_leave();
 	if (tries && (any || flags & __GFP_NOFAIL))
 		os_sleep_briefly();
@@ -220,11 +205,29 @@ SHEAF_PUBLIC int sheaf_set_limits(size_t soft, size_t hard)
 		return -ENOMEM;
 	page_set_limits(soft, hard);
 	if (is_above(hard))
-		reclaim_everything(GFP_KERNEL);
+		reclaim_everything(NULL, GFP_KERNEL);
 	if (is_above(hard))
 		os_report("sheaf_set_limits(%zu, %zu): the hard limit is below the %zu bytes that "
 			  "are held; allocations that need memory fail until enough is freed",
 			  soft, hard, os_load_relaxed(&page_limit.held) << OS_PAGE_SHIFT);
 	cache_leave();
 	return 0;
+}
+
+/* --- trim ------------------------------------------------------------------------------------- */
+
+/* Takes the locks of kmem_cache_shrink(), cache by cache: each is pinned meanwhile. */
+SHEAF_PUBLIC size_t sheaf_trim(size_t keep)
+{
+	OS_KEEP_ERRNO;
+	size_t before;
+
+	if (!os_load_acquire(&caches.ready))
+		return 0;
+	before = page_usage().returned;
+	shrinkers_run(GFP_KERNEL, 0);
+	reclaim_caches();
+	page_trim_to(keep);
+	cache_leave();
+	return page_usage().returned - before;
 }

@@ -39,9 +39,9 @@
 
 /* Empty the sheaves, quarantines and empty slabs of all caches. */
 void reclaim_caches(void);
-/* What shrinkers have, if the flags allow waiting; marked caches, and free pages. Returns false if
- * there was nothing. */
-bool reclaim_everything(gfp_t flags) OS_COLD;
+/* What shrinkers have, if the flags allow waiting; then this cache, at whose own limit others
+ * cannot help, or (NULL) all marked ones and free pages. Returns false if there was nothing. */
+bool reclaim_everything(struct kmem_cache *s, gfp_t flags) OS_COLD;
 /* Called after `tries` failures to allocate from this cache, or (NULL) pages: free what is
  * possible, and return true if the caller should try again. */
 bool reclaim_for(struct kmem_cache *s, gfp_t flags, int tries) OS_COLD;

@@ -4,14 +4,8 @@
 
 #include <stdarg.h>
 #include <stdio.h>
-#include <string.h>
 
-#include "cache/cache.h"
-#include "os/assert.h"
-#include "os/lock.h"
-#include "os/machine.h"
-#include "os/program.h"
-#include "os/report/report.h"
+#include "cache/process.h"
 #include "os/sized.h"
 #include "page/pool.h"
 
@@ -242,18 +236,6 @@ SHEAF_PUBLIC struct shrinker *__shrinker_alloc(size_t shrinker_size, size_t cont
 	return r ? &r->shrinker : NULL;
 }
 
-/* With the lock held. */
-static void enlist_last(struct registered *r)
-{
-	struct registered **last = &shrinkers.first;
-
-	while (*last)
-		last = &(*last)->next;
-	*last = r;
-	r->listed = 1;
-	os_store_relaxed(&shrinkers.nr, shrinkers.nr + 1);
-}
-
 /* Its memory is the library's for ever, so this can be read until it is another shrinker's. */
 static bool was_freed(struct registered *r, const char *call)
 {
@@ -266,15 +248,21 @@ static bool was_freed(struct registered *r, const char *call)
 	return true;
 }
 
-/* False: it is on the list already. */
+/* As the last one. False: it is on the list already. */
 static bool enlist(struct registered *r)
 {
+	struct registered **last = &shrinkers.first;
 	bool listed;
 
 	os_lock(&shrinkers.lock);
 	listed = r->listed;
-	if (!listed)
-		enlist_last(r);
+	if (!listed) {
+		while (*last)
+			last = &(*last)->next;
+		*last = r;
+		r->listed = 1;
+		os_store_relaxed(&shrinkers.nr, shrinkers.nr + 1);
+	}
 	os_unlock(&shrinkers.lock);
 	return !listed;
 }
@@ -338,18 +326,6 @@ SHEAF_PUBLIC void shrinker_free(struct shrinker *shrinker)
 		runs = is_run(r);
 		os_unlock(&shrinkers.lock);
 	}
-}
-
-/* --- fork ------------------------------------------------------------------------------------- */
-
-void shrinkers_lock(void)
-{
-	os_lock(&shrinkers.lock);
-}
-
-void shrinkers_unlock(void)
-{
-	os_unlock(&shrinkers.lock);
 }
 
 void shrinkers_in_child(void)

@@ -57,10 +57,7 @@ static inline bool shrinkers_exist(void)
  */
 void shrinkers_run(gfp_t flags, unsigned int part) OS_COLD;
 
-/* Around fork(). */
-void shrinkers_lock(void);
-void shrinkers_unlock(void);
-/* In the child: other threads run no shrinker. */
+/* In a forked child: other threads run no shrinker. */
 void shrinkers_in_child(void);
 
 #endif

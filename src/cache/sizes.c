@@ -6,12 +6,9 @@
  * Locks: OS_RANK_CACHES around a change, so that published numbers follow in the same order.
  * Callers: programs.
  */
-#include <errno.h>
 
-#include "cache/cache.h"
 #include "cache/list.h"
 #include "cache/publish.h"
-#include "os/report/report.h"
 #include "percpu/barn/limits.h"
 
 SHEAF_PUBLIC unsigned int kmem_cache_size(struct kmem_cache *s)

@@ -3,13 +3,10 @@
  * requests for a node. */
 
 #include "cache/account.h"
+#include "cache/checked.h"
 #include "cache/hardened.h"
 #include "cache/reclaim.h"
-#include "debug/guard.h"
-#include "os/atomic.h"
-#include "os/machine.h"
 #include "os/probe.h"
-#include "os/report/report.h"
 #include "percpu/drain.h"
 #include "percpu/nolock.h"
 #include "percpu/percpu.h"
@@ -174,7 +171,7 @@ void cache_give(struct kmem_cache *s, void **objects, unsigned int n, const char
 	}
 	sheaf_give_deferred(&s->sheaf);
 	if (os_unlikely(guard_range.size))
-		n = cache_free_all_guarded(s, objects, n, false, call);
+		n = cache_free_all_guarded(s, objects, n, call);
 	stat_add(&s->sheaf.slab, STAT_free_slowpath, n);
 	slab_give(&s->sheaf.slab, objects, n, call);
 }

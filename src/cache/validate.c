@@ -9,14 +9,12 @@
  *
  * Locks: OS_RANK_NODE for moments. Callers: programs; src/control/.
  */
-#include <errno.h>
 
 #include <sheaf/debug.h>
 
-#include "cache/cache.h"
 #include "cache/list.h"
-#include "debug/slab_debug.h"
-#include "os/atomic.h"
+#include "cache/paths.h"
+#include "cache/verify.h"
 #include "percpu/nolock.h"
 
 struct validation {

@@ -2,8 +2,7 @@
 /*
  * Looks at all objects of a cache: free in their slabs, in sheaves, or in use.
  *
- *     verify.c     kmem_cache_verify(), and what all of these share
- *     pointers.c   the pointers in the cache's sheaves
+ *     verify.c     kmem_cache_verify(), and what both share
  *     in_use.c     objects in use: whether they are charged; those of a cache that is destroyed
  *
  * Each slab is looked at with one bit for each object. The caller keeps the cache from changing, or
@@ -17,7 +16,7 @@
 
 #include "cache/cache.h"
 
-/* Sorted by address. */
+/* The pointers in the cache's sheaves, sorted by address. */
 struct pointers {
 	void **at;
 	size_t n, room;
@@ -32,14 +31,6 @@ struct check {
 	uint64_t bits[(SLAB_MAX_OBJECTS + 63) / 64]; /* of a slab's objects: not in use */
 };
 
-/* --- pointers.c ------------------------------------------------------------------------------- */
-
-/* Copy those of all sheaves of the cache. False: there is no memory. */
-bool pointers_copy(struct pointers *p, struct sheaf_cache *cache);
-void pointers_release(struct pointers *p);
-/* The index of the first one that is not below this address. */
-size_t pointers_find(const struct pointers *p, const char *address);
-
 /* --- verify.c --------------------------------------------------------------------------------- */
 
 void check_fault(struct check *check, const void *object, const char *what);
@@ -53,5 +44,17 @@ void check_each_slab(struct check *check, void (*each)(struct check *check, stru
 bool verify_check_all(struct check *check, void (*each)(struct check *check, struct slab *slab));
 /* Call it while the provider's callbacks free nothing. Returns the faults that it found. */
 int check_held(struct kmem_cache *s, int (*check_it)(struct kmem_cache *s));
+
+/* --- in_use.c --------------------------------------------------------------------------------- */
+
+/* Put the objects that src/debug/ took out of use into their slabs, when a drained cache ends. */
+void cache_give_leaked(struct kmem_cache *s);
+/* Count the live objects of a drained cache, and list up to `room` of them. */
+size_t cache_live_objects(struct kmem_cache *s, void **objects, size_t room);
+
+/* --- validate.c ------------------------------------------------------------------------------- */
+
+/* Check a pinned cache while it is in use; returns the number of faults, which are reported. */
+int cache_validate(struct kmem_cache *s);
 
 #endif

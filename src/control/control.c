@@ -27,6 +27,7 @@
 #include <sheaf/debug.h>
 
 #include "cache/list.h"
+#include "cache/verify.h"
 #include "debug/slab_debug.h"
 #include "os/atomic.h"
 #include "os/channel.h"

@@ -4,12 +4,9 @@
  *
  * Locks: none here. Callers: programs.
  */
-#include <errno.h>
 #include <limits.h>
-#include <string.h>
 
 #include "kmalloc/kmalloc.h"
-#include "os/report/report.h"
 #include "page/pool.h"
 
 struct sheaf_kmem_buckets {

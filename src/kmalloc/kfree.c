@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Blocks of any kind: free, size, resize. */
 #include <limits.h>
-#include <string.h>
 
-#include "debug/slab_debug.h"
 #include "kmalloc/kmalloc.h"
-#include "os/report/report.h"
-#include "os/tools.h"
 
 static void free_any(const void *pointer, const char *call)
 {

@@ -1,19 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* The family of caches, its first use, and kmalloc(); see kmalloc.h. */
 #include "kmalloc/kmalloc.h"
+#include "cache/create.h"
 
-#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "cache/account.h"
-#include "debug/slab_debug.h"
-#include "os/assert.h"
-#include "os/atomic.h"
-#include "os/machine.h"
-#include "os/options/options.h"
-#include "os/report/report.h"
 #include "page/limit.h"
 
 /* Tables are built from the list of sizes; words: the entries that a size serves. */
@@ -41,67 +34,35 @@ static struct {
  * --- the table, and its first entries -----------------------------------------------------------
  */
 
-static void *alloc_zero_size(struct kmem_cache *s, gfp_t flags)
-{
-	(void)s, (void)flags;
-	return ZERO_SIZE_PTR;
-}
+/* These have no `free`, because no memory belongs to them. The place of one tells how many bytes it
+ * is for: first those of the sizes, then those of constants. */
+static const struct sheaf_calls entries[KMALLOC_CACHES + SHEAF_KMALLOC_EXACT + 1];
 
-static void *alloc_plain_zero_size(struct kmem_cache *s)
+static size_t size_of_entry(struct kmem_cache *s)
 {
-	(void)s;
-	return ZERO_SIZE_PTR;
-}
+	size_t i = (size_t)((const struct sheaf_calls *)(const void *)s - entries);
 
-static const struct sheaf_calls first_use[KMALLOC_CACHES];
-
-static size_t size_of_first_use(struct kmem_cache *s)
-{
-	return kmalloc_sizes[(const struct sheaf_calls *)(const void *)s - first_use];
+	return i < KMALLOC_CACHES ? kmalloc_sizes[i] : i - KMALLOC_CACHES;
 }
 
 /* Reached by a jump, or from inlined code: the return address is in the code that allocates. */
-static void *alloc_first(struct kmem_cache *s, gfp_t flags)
+static void *alloc_entry(struct kmem_cache *s, gfp_t flags)
 {
-	return kmalloc_for(size_of_first_use(s), flags, NUMA_NO_NODE, __builtin_return_address(0));
+	return kmalloc_for(size_of_entry(s), flags, NUMA_NO_NODE, __builtin_return_address(0));
 }
 
-static void *alloc_plain_first(struct kmem_cache *s)
+static void *alloc_plain_entry(struct kmem_cache *s)
 {
-	return kmalloc_for(size_of_first_use(s), GFP_KERNEL, NUMA_NO_NODE,
-			   __builtin_return_address(0));
+	return kmalloc_for(size_of_entry(s), GFP_KERNEL, NUMA_NO_NODE, __builtin_return_address(0));
 }
 
-/* These have no `free`, because no memory belongs to them. */
-static const struct sheaf_calls first_use[KMALLOC_CACHES] = {
-	[0] = {.alloc = alloc_zero_size, .alloc_plain = alloc_plain_zero_size},
-	[1 ... KMALLOC_CACHES - 1] = {.alloc = alloc_first, .alloc_plain = alloc_plain_first},
+static const struct sheaf_calls entries[KMALLOC_CACHES + SHEAF_KMALLOC_EXACT + 1] = {
+	[0 ... KMALLOC_CACHES + SHEAF_KMALLOC_EXACT] = {.alloc = alloc_entry,
+							.alloc_plain = alloc_plain_entry},
 };
 
-#define FIRST(i) ((struct kmem_cache *)(uintptr_t)&first_use[i])
-
-static const struct sheaf_calls exact_sizes[SHEAF_KMALLOC_EXACT + 1];
-
-static size_t exact_size(struct kmem_cache *s)
-{
-	return (size_t)((const struct sheaf_calls *)(const void *)s - exact_sizes);
-}
-
-static void *alloc_exact(struct kmem_cache *s, gfp_t flags)
-{
-	return kmalloc_for(exact_size(s), flags, NUMA_NO_NODE, __builtin_return_address(0));
-}
-
-static void *alloc_plain_exact(struct kmem_cache *s)
-{
-	return kmalloc_for(exact_size(s), GFP_KERNEL, NUMA_NO_NODE, __builtin_return_address(0));
-}
-
-static const struct sheaf_calls exact_sizes[SHEAF_KMALLOC_EXACT + 1] = {
-	[0 ... SHEAF_KMALLOC_EXACT] = {.alloc = alloc_exact, .alloc_plain = alloc_plain_exact},
-};
-
-#define EXACT(i)   ((struct kmem_cache *)(uintptr_t)&exact_sizes[i])
+#define FIRST(i)   ((struct kmem_cache *)(uintptr_t)&entries[i])
+#define EXACT(i)   FIRST(KMALLOC_CACHES + (i))
 #define EXACT4(i)  EXACT(i), EXACT(i + 1), EXACT(i + 2), EXACT(i + 3)
 #define EXACT16(i) EXACT4(i), EXACT4(i + 4), EXACT4(i + 8), EXACT4(i + 12)
 #define EXACT64(i) EXACT16(i), EXACT16(i + 16), EXACT16(i + 32), EXACT16(i + 48)
@@ -300,14 +261,6 @@ static struct kmem_cache *cache_for(unsigned int index, const void *caller)
 	return family.caches[partition_of(caller)][index];
 }
 
-/* The cache that serves a charged request instead of this one, which may stay the same. */
-static struct kmem_cache *kmalloc_charged_cache(struct kmem_cache *s)
-{
-	struct kmem_cache *charged = cache_is_accounted(s) ? NULL : twin(s);
-
-	return charged ? charged : s;
-}
-
 struct kmem_cache *kmalloc_cache_made(unsigned int index, const void *caller, gfp_t flags,
 				      unsigned int turn)
 {
@@ -348,7 +301,7 @@ void *kmalloc_checked(struct kmem_cache *s, size_t size, gfp_t flags, int node)
 
 static void *from_family(size_t size, gfp_t flags, int node, const void *caller)
 {
-	struct kmem_cache *s;
+	struct kmem_cache *s, *charged;
 
 	while (!family_ready()) {
 		if (!(flags & __GFP_NOFAIL)) {
@@ -358,8 +311,9 @@ static void *from_family(size_t size, gfp_t flags, int node, const void *caller)
 		os_sleep_briefly();
 	}
 	s = cache_for(kmalloc_index(size), caller);
-	if (account_wanted(s, flags))
-		s = kmalloc_charged_cache(s);
+	charged = account_wanted(s, flags) && !cache_is_accounted(s) ? twin(s) : NULL;
+	if (charged)
+		s = charged;
 	if (cache_is_checked(s))
 		return kmalloc_checked(s, size, flags, node);
 	if (node == NUMA_NO_NODE)

@@ -1,16 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /* Large blocks: the calls for them, their node, and what happens without memory. */
 #include <limits.h>
-#include <string.h>
 
 #include "cache/account.h"
 #include "cache/reclaim.h"
 #include "kmalloc/kmalloc.h"
-#include "os/machine.h"
-#include "os/options/options.h"
-#include "os/report/report.h"
-#include "os/tools.h"
-#include "page/limit.h"
 
 #define VMALLOC_MOST ((size_t)1 << 47) /* no process has more addresses */
 

@@ -6,8 +6,6 @@
 
 #include "os/assert.h"
 #include "os/atomic.h"
-#include "os/lock.h"
-#include "os/machine.h"
 #include "os/report/report.h"
 #include "os/tsan.h"
 

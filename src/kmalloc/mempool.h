@@ -28,9 +28,8 @@
  * and to free objects, which an overflow of a block must not reach.
  *
  *     mempool.c        elements: allocated, freed
- *     mempool_make.c   pools: created, resized, destroyed
+ *     mempool_make.c   pools: created, resized, destroyed; all pools, for fork()
  *     mempool_over.c   pools over a cache or kmalloc()
- *     mempool_list.c   all pools, for fork()
  *
  * Locks: OS_RANK_MEMPOOL, one for each pool and one for the list of pools.
  * Callers: src/kmalloc/mempool*.c.
@@ -121,12 +120,5 @@ static inline void *mempool_taken(const struct sheaf_mempool *pool, void *elemen
 {
 	return os_watched() && element ? mempool_see_taken(pool, element) : element;
 }
-
-/* --- mempool_list.c --------------------------------------------------------------------------- */
-
-void mempool_enlist(struct sheaf_mempool *pool);
-void mempool_unlist(struct sheaf_mempool *pool);
-/* The listed pool with this handle; NULL: there is none. */
-struct sheaf_mempool *mempool_find(mempool_t *handle);
 
 #endif

@@ -1,18 +1,77 @@
 /* SPDX-License-Identifier: MIT */
-/* Memory pools: created, resized, destroyed. See mempool.h. Callers: programs. */
+/* Memory pools: created, resized, destroyed; the list of all. See mempool.h. Callers: programs. */
 #include "kmalloc/mempool.h"
-
-#include <errno.h>
-#include <string.h>
 
 #include "cache/reclaim.h"
 #include "kmalloc/kmalloc.h"
-#include "os/assert.h"
-#include "os/atomic.h"
-#include "os/report/report.h"
 #include "page/pool.h"
 
 #define MIN_NR_MAX 262144
+
+/* --- all pools, so that a forked child inherits no lock that a vanished thread holds ---------- */
+
+static struct os_lock list_lock = OS_LOCK_INIT(OS_RANK_MEMPOOL);
+static struct sheaf_mempool *first_pool;
+
+/* These are many locks of one rank, so by try-lock; the holder of one waits for no other thread. */
+static void lock_all(void)
+{
+	os_lock(&list_lock);
+	for (struct sheaf_mempool *pool = first_pool; pool; pool = pool->next)
+		while (!os_trylock(&pool->lock))
+			os_sleep_briefly();
+}
+
+static void unlock_all(void)
+{
+	for (struct sheaf_mempool *pool = first_pool; pool; pool = pool->next)
+		os_unlock(&pool->lock);
+	os_unlock(&list_lock);
+}
+
+/* In a forked child, the waiting threads no longer exist. */
+static void forget_waiters(void)
+{
+	for (struct sheaf_mempool *pool = first_pool; pool; pool = pool->next)
+		pool->waiters = 0;
+}
+
+static const struct fork_part around_fork = {lock_all, unlock_all, forget_waiters};
+
+static void mempool_enlist(struct sheaf_mempool *pool)
+{
+	cache_join_fork(&around_fork);
+	os_lock(&list_lock);
+	pool->next = first_pool;
+	first_pool = pool;
+	os_unlock(&list_lock);
+}
+
+/* The listed pool with this handle; NULL: there is none. */
+static struct sheaf_mempool *find_listed(mempool_t *handle)
+{
+	struct sheaf_mempool *pool;
+
+	os_lock(&list_lock);
+	for (pool = first_pool; pool; pool = pool->next)
+		if (&pool->handle == handle || pool == handle->reserve)
+			break;
+	os_unlock(&list_lock);
+	return pool;
+}
+
+static void mempool_unlist(struct sheaf_mempool *pool)
+{
+	struct sheaf_mempool **at = &first_pool;
+
+	os_lock(&list_lock);
+	while (*at != pool)
+		at = &(*at)->next;
+	*at = pool->next;
+	os_unlock(&list_lock);
+}
+
+/* --- the reserve of a pool -------------------------------------------------------------------- */
 
 static bool is_wrong(int min_nr, const char *call)
 {
@@ -117,7 +176,7 @@ void *mempool_report_wrong(mempool_t *handle, const char *call)
 /* NULL after a report: there is no such pool. */
 static struct sheaf_mempool *find_pool(mempool_t *handle, const char *call)
 {
-	struct sheaf_mempool *pool = handle ? mempool_find(handle) : NULL;
+	struct sheaf_mempool *pool = handle ? find_listed(handle) : NULL;
 
 	return pool ? pool : mempool_report_wrong(handle, call);
 }

@@ -2,11 +2,8 @@
 /* Memory pools over a cache and over kmalloc(). Callers: programs. */
 #include "kmalloc/mempool.h"
 
-#include <errno.h>
-
 #include "cache/block.h"
 #include "cache/hardened.h"
-#include "os/options/options.h"
 
 static struct mempool_over over_cache(struct kmem_cache *cache)
 {

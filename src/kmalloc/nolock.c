@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* kmalloc() and kfree() in any context: see src/cache/nolock.c. */
+#include "cache/checked.h"
 #include "kmalloc/kmalloc.h"
-
-#include "debug/guard.h"
-#include "os/machine.h"
-#include "os/report/report.h"
 
 static unsigned int wanted_node(int node)
 {

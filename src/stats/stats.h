@@ -22,8 +22,8 @@
 #include <sheaf/group.h>
 #include <sheaf/stats.h>
 
-#include "cache/cache.h"
 #include "cache/destroyed_stats.h"
+#include "cache/paths.h"
 #include "stats/out.h"
 
 enum stats_kind {

@@ -13,7 +13,7 @@
 #include <sheaf/stats.h>
 #include <stdbool.h>
 
-#include "cache/cache.h"
+#include "cache/process.h"
 #include "os/options/options.h"
 
 /* A cache that is not merged with others. */

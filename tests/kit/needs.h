@@ -3,7 +3,7 @@
 #ifndef SHEAF_TESTS_NEEDS_H
 #define SHEAF_TESTS_NEEDS_H
 
-#include "cache/cache.h"
+#include "cache/process.h"
 #include "kit/unit.h"
 #include "os/options/options.h"
 

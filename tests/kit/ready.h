@@ -3,7 +3,7 @@
 #ifndef SHEAF_TESTS_READY_H
 #define SHEAF_TESTS_READY_H
 
-#include "cache/cache.h"
+#include "cache/process.h"
 
 static inline int setup(void **state)
 {

@@ -16,7 +16,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "cache/cache.h"
+#include "cache/paths.h"
 #include "grace/grace.h"
 #include "kit/by_hand.h"
 #include "kit/cache.h"

@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "cache/cache.h"
+#include "cache/paths.h"
 #include "kit/process.h"
 #include "kit/unit.h"
 #include "os/machine.h"

@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <sched.h>
 
+#include "cache/paths.h"
 #include "kit/cache.h"
 #include "kit/group_data.h"
 #include "kit/process.h"

@@ -5,7 +5,7 @@
  * budget.
  */
 #include "page/huge.h"
-#include "cache/cache.h"
+#include "cache/process.h"
 #include "kit/pages.h"
 #include "kit/unit.h"
 #include "os/options/options.h"

@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "cache/cache.h"
+#include "cache/paths.h"
 #include "kit/cache.h"
 #include "kit/clock.h"
 #include "kit/needs.h"

@@ -4,7 +4,7 @@
 #include <sheaf/group.h>
 #include <sheaf/slab.h>
 
-#include "cache/cache.h"
+#include "cache/paths.h"
 #include "kit/unit.h"
 #include "os/machine.h"
 #include "percpu/flow.h"

@@ -461,9 +461,9 @@ static void shrinkers_are_not_called_by_who_may_not_wait(void)
 
 	CHECK(caches_ready());
 	scans = 0;
-	reclaim_everything(GFP_NOWAIT | __GFP_NOFAIL);
+	reclaim_everything(NULL, GFP_NOWAIT | __GFP_NOFAIL);
 	CHECK(scans == 0);
-	reclaim_everything(GFP_KERNEL | __GFP_NOFAIL);
+	reclaim_everything(NULL, GFP_KERNEL | __GFP_NOFAIL);
 	CHECK(scans == 1);
 	shrinker_free(shrinker);
 }

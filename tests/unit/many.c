@@ -15,8 +15,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cache/cache.h"
 #include "cache/index.h"
+#include "cache/process.h"
 #include "kit/check.h"
 #include "kit/process.h"
 #include "kit/random.h"

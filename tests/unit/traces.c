@@ -10,8 +10,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "cache/cache.h"
 #include "cache/list.h"
+#include "cache/verify.h"
 #include "kit/blocks.h"
 #include "kit/cache.h"
 #include "kit/check.h"

@@ -4,7 +4,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "cache/cache.h"
+#include "cache/process.h"
 #include "kit/pages.h"
 #include "os/section.h"
 #include "os/section_c.h"

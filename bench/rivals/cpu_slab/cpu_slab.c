@@ -35,7 +35,7 @@
 
 #include <string.h>
 
-#include "cache/cache.h"
+#include "cache/process.h"
 #include "internal.h"
 #include "page/pool.h"
 #include "section.h"

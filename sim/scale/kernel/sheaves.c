@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* A CPU's sheaves: how main is replaced when it is empty or full, and what waits for grace periods.
  * See kernel.h. */
-#include "cache/cache.h"
+#include "cache/process.h"
 #include "os/atomic.h"
 #include "page/pool.h"
 #include "sim/scale/kernel/kernel.h"
