@@ -552,7 +552,7 @@ static void empty_by_count(void **state)
 	for (unsigned int i = 1; i < n; i++)
 		slab_give_nolock(&cache, objects[i], "test");
 	os_unlock(&cache.nodes[0]->lock);
-	os_fetch_or(&slab->bits, 1);
+	os_fetch_or(&slab->bits, UINT64_C(1) << slab_index(&cache, slab, objects[0]));
 	slab_list_deferred(&cache);
 	assert_int_equal(cache.nodes[0]->nr_slabs, 1);
 	assert_true(slab->state & SLAB_LISTED);
