@@ -34,7 +34,7 @@ extern "C" {
  * the last failure, a failure costs little, whatever the number of caches. GFP_NOWAIT allocations
  * return NULL immediately, __GFP_NOFAIL waits. If more is held already, this call reclaims as much
  * as it can. If that is not enough, a line says so, and the limit holds: what is held stays, and
- * allocations that need memory fail until enough was freed.
+ * allocations that need memory fail until enough is freed.
  *
  * Returns 0; -EINVAL after a report if `soft` is above `hard`; -ENOMEM if the library has no memory
  * to start. May sleep, and may call shrinkers. O(1); if more than `hard` is held, as sheaf_trim().

@@ -106,7 +106,7 @@ struct kmem_cache_stats {
 	uint64_t nolock_deferred;	 /* slabs that a nolock free left unlisted */
 
 	uint64_t limit_bytes;	 /* most slab_bytes, 0: no limit */
-	uint64_t limit_failures; /* allocations that failed by the limit */
+	uint64_t limit_failures; /* allocations that failed at the limit */
 };
 
 /* Structures and calls share names, as in the kernel; C++ compilers may warn that this hides a
@@ -153,7 +153,7 @@ struct sheaf_stats {
 	uint64_t held_bytes;	      /* used_bytes, free_bytes and mapped_bytes */
 	uint64_t soft_limit;	      /* held_bytes above which it reclaims, 0: none */
 	uint64_t hard_limit;	      /* held_bytes above which allocations fail, 0: none */
-	uint64_t limit_failures;      /* allocations that failed by the hard limit */
+	uint64_t limit_failures;      /* allocations that failed at the hard limit */
 	uint64_t shrinker_objects;    /* objects that shrinkers freed */
 };
 

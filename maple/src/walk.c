@@ -95,8 +95,8 @@ static void widen_in_leaf(struct ma_state *mas, const struct maple_node *leaf, u
 }
 
 /*
- * Where a leaf ends, which is at most `max`: the node above that says so may be an older one, if
- * the leaf was cut since. In a leaf that was not, no pivot is considered, without a branch.
+ * Where a leaf ends, which is at most `max`: the node above that gave `max` may be out of date, if
+ * the leaf was cut since. For a leaf that was not cut, this is `max`, computed without a branch.
  */
 static inline unsigned long leaf_end(const struct maple_node *leaf, uint64_t seen,
 				     unsigned long max)

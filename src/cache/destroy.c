@@ -107,7 +107,7 @@ static void report_live(struct kmem_cache *s)
 	cache_refuse_allocations(s);
 	live = cache_live_objects(s, listed, LIST_MAX);
 	if (cache_knows_users(s))
-		debug_report_leaks(&s->sheaf.slab, "as it is destroyed");
+		debug_report_leaks(&s->sheaf.slab, "when it is destroyed");
 	n = live < LIST_MAX ? live : LIST_MAX;
 	for (size_t i = 0; i < n; i++)
 		os_misuse(s->name, "kmem_cache_destroy(%s): object %p is still in use", s->name,

@@ -36,7 +36,7 @@
 	X(slab_bytes, "bytes of memory of slabs")                                                  \
 	X(waste_bytes, "bytes of slabs that no object can use")                                    \
 	X(limit_bytes, "most slab_bytes, 0: no limit")                                             \
-	X(limit_failures, "allocations that failed by the limit")                                  \
+	X(limit_failures, "allocations that failed at the limit")                                  \
 	X(peak_slab_bytes, "most slab_bytes so far, 0 unless counted")                             \
 	X(barn_full, "full sheaves in barns")                                                      \
 	X(barn_empty, "empty sheaves in barns")                                                    \

@@ -149,8 +149,8 @@ static void start_thread(void)
 	if (os_thread_start(background))
 		os_store_relaxed(&decay_time.by_thread, 1);
 	else
-		os_report_later("SHEAF_OPTIONS: background: the system refuses a thread; memory "
-				"returns in calls of the library");
+		os_report_later("SHEAF_OPTIONS: background: the system refuses to create a thread; "
+				"memory returns during calls of the library");
 }
 
 void housekeep(void)

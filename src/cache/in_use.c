@@ -25,10 +25,9 @@ static void find_uncharged(struct check *check, struct slab *slab)
 
 		if (!(check->bits[i / 64] >> i % 64 & 1) &&
 		    !os_load_relaxed(owner_at(cache, object)))
-			check_fault(
-				check, object,
-				"is in use, but its charge was given back. Look for a free of an "
-				"address inside it");
+			check_fault(check, object,
+				    "is in use, but was uncharged. Look for a free of an address "
+				    "inside it");
 	}
 }
 

@@ -221,7 +221,7 @@ static OS_COLD void report_no_memory(void)
 	if (os_exchange(&caches.warned_memory, 1))
 		return;
 	os_refusal(why, sizeof(why));
-	os_report_later("the library cannot begin, and no cache can be created: %s", why);
+	os_report_later("the library cannot start, and no cache can be created: %s", why);
 }
 
 bool caches_ready(void)

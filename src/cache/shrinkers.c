@@ -23,7 +23,7 @@ struct registered {
 
 _Static_assert(sizeof(struct registered) ==
 		       offsetof(struct registered, shrinker) + sizeof(struct shrinker),
-	       "its unknown members follow at once");
+	       "its unknown members follow immediately");
 
 /* What a callback sees: its header may be newer. */
 union control {
@@ -106,7 +106,7 @@ static void end_left_run(struct shrinkers_run *run)
 {
 	os_report_once_later(&shrinkers.told_left,
 			     "shrinkers: a callback was left by longjmp() or an exception, or "
-			     "switched stacks; shrinkers are asked again. Let it return");
+			     "switched stacks; shrinkers will be asked again. It must return");
 	os_leave_left_program(run->call);
 	while (next_run(run))
 		;

@@ -75,7 +75,7 @@ SHEAF_PUBLIC int kmem_cache_set_limit(struct kmem_cache *s, size_t bytes)
 		kmem_cache_shrink(s);
 	if (bytes && slab_held_bytes(&s->sheaf.slab) > bytes)
 		os_report("kmem_cache_set_limit(%s, %zu): its slabs have %zu bytes; allocations "
-			  "that need another slab fail until enough was freed",
+			  "that need another slab fail until enough is freed",
 			  s->name, bytes, slab_held_bytes(&s->sheaf.slab));
 	return 0;
 }

@@ -355,9 +355,9 @@ void guard_give(struct guard_slot *slot)
 
 	if (!closed)
 		os_report_once_later(&pool.told,
-				     "slab_debug: the system refuses to close guard pages, as of "
-				     "memory that was locked later (mlockall); the addresses of "
-				     "such objects are not used again");
+				     "slab_debug: the system refuses to close guard pages, for "
+				     "example because memory was locked later (mlockall); the "
+				     "addresses of such objects are not reused");
 	else if (costly)
 		os_fetch_sub(&pool.open, 1);
 	os_store_relaxed(&slot->freed, os_fetch_add_relaxed(&pool.frees, 1));

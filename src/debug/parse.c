@@ -146,7 +146,7 @@ void debug_report_unmatched(void)
 		const struct name *n = &blocks.names[i];
 
 		if (!os_load_relaxed(&n->matched))
-			os_report("slab_debug: no cache was named \"%.*s%s\"; `sheaf info` lists "
+			os_report("slab_debug: no cache matched \"%.*s%s\"; `sheaf info` lists "
 				  "names",
 				  n->length, blocks.text + n->at, n->prefix ? "*" : "");
 	}

@@ -88,7 +88,7 @@ void quarantine_begin(void)
 	if (!base) {
 		os_refusal(why, sizeof(why));
 		os_report_later("slab_debug: there is no memory for the quarantine of %zu MiB "
-				"(slab_quarantine=N); freed objects do not rest: %s",
+				"(slab_quarantine=N); freed objects are not kept: %s",
 				os.nr_nodes * bytes / MIB, why);
 		return;
 	}

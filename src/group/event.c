@@ -99,11 +99,12 @@ void group_end_left(struct kmem_group *g, uintptr_t here)
 	uintptr_t caller = os_load_relaxed(&g->caller);
 
 	if (caller == os_self() && os_program_was_left(&g->call, here)) {
-		os_report_once_later(&groups.told_left,
-				     "kmem_group %s: a callback was left by longjmp() or an "
-				     "exception, or switched stacks; it is called again. Let it "
-				     "return",
-				     g->name);
+		os_report_once_later(
+			&groups.told_left,
+			"kmem_group %s: a callback was left by longjmp() or an "
+			"exception, or switched stacks; it will be called again. It must "
+			"return",
+			g->name);
 		os_leave_left_program(g->call);
 	} else if (caller != GROUP_VANISHED) {
 		return;

@@ -39,7 +39,7 @@ bool group_check(struct kmem_group *g, const char *call)
 	if (os_load_relaxed(&g->refs))
 		return true;
 	os_misuse(NULL,
-		  "%s(%p): this group has no references, it was put too often; ignored. Call "
+		  "%s(%p): this group has no references: it was put too often; ignored. Call "
 		  "kmem_group_put() once for each reference",
 		  call, (void *)g);
 	return false;

@@ -46,7 +46,7 @@ void *large_alloc(size_t size, gfp_t flags, int node, size_t most, const char *c
 			return block;
 		}
 		if (!reclaim_for(NULL, flags, tries)) {
-			/* Of a smaller one, the attempt to get it from a cache counted. */
+			/* A smaller block was counted when its cache failed. */
 			if (size > KMALLOC_LARGEST)
 				page_count_failure(large_roundup(size) >> OS_PAGE_SHIFT);
 			return NULL;

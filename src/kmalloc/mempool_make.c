@@ -95,7 +95,7 @@ static int fill_pool(struct sheaf_mempool *pool, gfp_t gfp, const char *call)
 		if (mempool_give(pool, element))
 			continue;
 		os_misuse(NULL,
-			  "%s: alloc_fn returned %p, which free_fn does not take; the call fails. "
+			  "%s: alloc_fn returned %p, which free_fn cannot free; the call fails. "
 			  "Both must use the same allocator",
 			  call, element);
 		return -EINVAL;

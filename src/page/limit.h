@@ -46,7 +46,7 @@ struct page_limit {
 	uint32_t pressed;
 	/* In a line that is written when memory comes or goes. */
 	size_t held __attribute__((aligned(64)));
-	uint64_t failures;	      /* allocations that failed by the hard limit */
+	uint64_t failures;	      /* allocations that failed at the hard limit */
 	uint32_t phase, returning[2]; /* by phase */
 	uint32_t last_looks;	      /* of threads that will fail if they find nothing */
 } __attribute__((aligned(64)));

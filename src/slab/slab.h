@@ -141,7 +141,7 @@ struct slab_rest {
 	size_t limit;	    /* the most bytes of the slabs of all nodes; 0: no limit */
 	uint32_t secret;    /* SLAB_SECRET */
 	uint32_t told;	    /* that a slab was not locked */
-	uint64_t failures;  /* allocations that failed by the limit */
+	uint64_t failures;  /* allocations that failed at the limit */
 	uint32_t has_small; /* a slab of the fallback order was made at some time */
 	uint32_t shrinking; /* threads in kmem_cache_shrink(): pages go to the system at once */
 };

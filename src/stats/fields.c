@@ -27,7 +27,7 @@ const struct stats_field stats_of_process[] = {
 	{OF_PROCESS(held_bytes, "memory in use, free or mapped, which the limits count")},
 	{OF_PROCESS(soft_limit, "held_bytes above which the library reclaims, 0: none")},
 	{OF_PROCESS(hard_limit, "held_bytes above which allocations fail, 0: none")},
-	{OF_PROCESS(limit_failures, "allocations that failed by the hard limit")},
+	{OF_PROCESS(limit_failures, "allocations that failed at the hard limit")},
 	{OF_PROCESS(shrinker_objects, "objects that shrinkers freed")},
 	{OF_PROCESS(fork_lost, "sheaves lost at fork")},
 	{OF_PROCESS(large_bytes, "memory in page runs of large blocks")},

@@ -128,7 +128,7 @@ static void bad_input(void **state)
 	flags_of("slab_debug=F,one,tw*,three", "one");
 	debug_flags_of("three", 0);
 	debug_report_unmatched();
-	says("no cache was named \"tw*\"");
+	says("no cache matched \"tw*\"");
 	told_begin(&told);
 	flags_of("slab_debug=F,,", "conn");
 	debug_report_unmatched();

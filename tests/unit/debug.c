@@ -577,7 +577,7 @@ static void leaks_by_stack(void **state)
 	mask(&masked, told.text);
 	assert_non_null(strstr(masked.text,
 			       "libsheaf: LEAK leaky: 4 objects of 32 bytes in "
-			       "use as it is destroyed, by the stack that allocated them:\n"
+			       "use when it is destroyed, by the stack that allocated them:\n"
 			       "3 objects of 96 bytes, such as PTR, allocated "));
 	assert_non_null(strstr(masked.text, " ms ago by thread N\n"
 					    "1 object of 32 bytes, such as PTR, allocated N ms ago "

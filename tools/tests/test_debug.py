@@ -14,7 +14,7 @@ KNOWN = """\
   slab_guard=N             N MiB of addresses for guarded objects (8 to 65536)
   slab_freelist_hardened   no effect: free objects hold no links
   slab_freelist_random     hand out a new slab's objects in random order
-  init_on_free=N           clear each object as it is freed (0 to 1; default 0)
+  init_on_free=N           clear each object when it is freed (0 to 1; default 0)
 """
 PROGRAMS = ("bench/batch-sheaf", "bench/batch-malloc", "bench/tree-sheaf", "bench/tree-malloc", "bench/tree-malloc-asan",
             "examples/words")

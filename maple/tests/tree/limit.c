@@ -18,7 +18,7 @@ enum {
 /* --- memory that comes and goes -------------------------------------------------------------- */
 
 /*
- * RLIMIT_AS: no address can be had, so the library cannot begin. RLIMIT_DATA: no memory at those it
+ * RLIMIT_AS: no address can be had, so the library cannot start. RLIMIT_DATA: no memory at those it
  * has (alone: with both, mprotect() takes the addresses to be over their limit already, and grants
  * it).
  */

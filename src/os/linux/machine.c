@@ -209,10 +209,11 @@ bool os_registered(void)
 static OS_COLD unsigned int shared_row(unsigned int cpu)
 {
 	if (!os.cpu_beyond)
-		os_report_once_later(&unforeseen_cpu,
-				     "a thread runs on CPU %u, and when the program began CPU "
-				     "numbers ended at %u: several CPUs share sheaves",
-				     cpu, os.nr_cpus - 1);
+		os_report_once_later(
+			&unforeseen_cpu,
+			"a thread runs on CPU %u, but CPU numbers ended at %u when the "
+			"program started: several CPUs share sheaves",
+			cpu, os.nr_cpus - 1);
 	return cpu % os.nr_cpus;
 }
 

@@ -149,14 +149,15 @@ bool os_move(void *from, size_t old, void *to, size_t size)
 /* Locked memory is not all that gives EINVAL: a sandbox may do so. */
 static void report_refused(int error)
 {
-	os_report_once_later(&discard_refused,
-			     error == EINVAL && os_locks_memory()
-				     ? "the system takes no locked memory back (%s; Linux 5.18 "
-				       "does): freed memory stays resident and held. Unlock it "
-				       "(munlockall) before sheaf_trim()"
-				     : "the system does not take memory back (madvise: %s): freed "
-				       "memory stays resident and held",
-			     strerror(error));
+	os_report_once_later(
+		&discard_refused,
+		error == EINVAL && os_locks_memory()
+			? "the system does not take back locked memory (%s; Linux 5.18 "
+			  "does): freed memory stays resident and held. Unlock it "
+			  "(munlockall) before sheaf_trim()"
+			: "the system does not take back memory (madvise: %s): freed "
+			  "memory stays resident and held",
+		strerror(error));
 }
 
 bool os_discard(void *address, size_t size, bool locked)

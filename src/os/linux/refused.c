@@ -5,7 +5,7 @@
  * /proc/self/maps, which may be long.
  *
  * Locks: none; with system calls, because the C library's functions are cancellation points.
- * Callers: src/cache/ when the library cannot begin; src/os/linux/.
+ * Callers: src/cache/ when the library cannot start; src/os/linux/.
  */
 #include <errno.h>
 #include <fcntl.h>

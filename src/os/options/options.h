@@ -92,8 +92,8 @@
 	SWITCH(check_pop, "slab_freelist_hardened", "check each pointer that a sheaf hands out")   \
 	SWITCH(check_free, "slab_check_free", "check on each free that it is the cache's object")  \
 	SWITCH(check_double, "slab_check_double", "both, and find each double free")               \
-	NUMBER(init_on_alloc, "init_on_alloc=", 0, 1, 0, "clear each object as it is allocated")   \
-	NUMBER(init_on_free, "init_on_free=", 0, 1, 0, "clear each object as it is freed")         \
+	NUMBER(init_on_alloc, "init_on_alloc=", 0, 1, 0, "clear each object when it is allocated") \
+	NUMBER(init_on_free, "init_on_free=", 0, 1, 0, "clear each object when it is freed")       \
 	SWITCH(guard_pools, "slab_guard_pools",                                                    \
 	       "keep the library's structures between guard pages")                                \
 	SWITCH(random, "slab_freelist_random", "hand out a new slab's objects in random order")    \

@@ -51,8 +51,8 @@ static struct place *my_place(uintptr_t here)
 		return place;
 	os_report_once_later(&callback.told_left,
 			     "sheaf_set_report: the function that gets reports was left by "
-			     "longjmp() or an exception, or switched stacks; it gets further "
-			     "ones. Let it return");
+			     "longjmp() or an exception, or switched stacks; it will get "
+			     "further ones. It must return");
 	os_leave_left_program(place->call);
 	leave_callback(place);
 	return NULL;

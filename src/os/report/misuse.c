@@ -47,8 +47,9 @@ static unsigned int place_of_kind(uint64_t kind)
 			return i;
 	}
 	os_report_once_later(&told_full,
-			     "more than %d kinds of misuse, each cache counted apart: further ones "
-			     "are counted as one kind, of which most reports are left out",
+			     "more than %d kinds of misuse, counted separately for each cache: "
+			     "further ones are counted as one kind, most of whose reports are left "
+			     "out",
 			     MOST_USED);
 	return MOST_USED;
 }
@@ -122,7 +123,7 @@ void os_misuse_left_out(void)
 	uint32_t n = os_load_relaxed(&left_out);
 
 	if (n && os_sink_has_room(true))
-		os_report("%u reports of misuse were left out: of each kind the first %d, the "
+		os_report("%u reports of misuse were left out: for each kind, the first %d, the "
 			  "10th, the 100th and so on were written",
 			  n, IN_FULL);
 }
