@@ -24,7 +24,7 @@
  *      when it is taken out, whatever the limits are, because that must not fail. Its slab has an
  *      array since the sheaf was filled, if the cache or the flags said then that it will be
  *      charged. "A number" is a positive one: with ACCOUNT_ALL, an object in use for which nobody
- *      pays has OWNER_NOBODY, so 0 means that its charge went back too early.
+ *      pays has OWNER_NOBODY, so 0 means that it was uncharged too early.
  *  ACCOUNT-A3. While a function of the program may run, each object that is charged has a number,
  *      and only those: it may fork, and then the child counts anew. So slow calls run all that may
  *      reclaim or construct before they store the number, and only the stock changes in between.
@@ -121,7 +121,7 @@ static inline void account_own_pays(void)
 
 /* --- in_use.c --------------------------------------------------------------------------------- */
 
-/* Objects of this cache, if it charges all, that are in use while their charge was given back; each
+/* Objects of this cache, if it charges all, that are in use although they were uncharged; each
  * is reported. No thread uses the cache. */
 int cache_verify_charges(struct kmem_cache *s);
 

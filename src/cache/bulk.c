@@ -70,7 +70,7 @@ static bool alloc_rest(struct kmem_cache *s, gfp_t flags, unsigned int n, void *
 	if (done < n)
 		done += sheaf_alloc_bulk(&s->sheaf, p + done, n - done);
 	if (done < n) {
-		/* Before slabs go back, which makes room below the limit. */
+		/* Before slabs are returned, which makes room below the limit. */
 		cache_count_failure(s);
 		cache_give(s, p + had, slabs, "kmem_cache_alloc_bulk");
 		free_to(s, had, p);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the library does from time to time: memory that nobody used for a while goes back.
+ * What the library does from time to time: it returns memory that has not been used for a while.
  *
  * The library has no thread of its own. So the slow paths look at the clock (decay_see_time() of
  * page/decay.h), and a call that finds that DECAY_TICK_MS have passed does one round when it ends:

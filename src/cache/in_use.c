@@ -39,7 +39,7 @@ static int verify_charges(struct kmem_cache *s)
 	return check.faults;
 }
 
-/* Debug caches check each free before its charge goes back. In a forked child, threads have
+/* Debug caches check each free before they uncharge it. In a forked child, threads have
  * vanished with objects in hand. */
 int cache_verify_charges(struct kmem_cache *s)
 {

@@ -31,7 +31,7 @@ static OS_COLD void *watch_taken_nolock(struct kmem_cache *s, void *object)
 	return object;
 }
 
-/* The program gets nothing: the object goes back. */
+/* The program gets nothing: return the object. */
 static OS_COLD void *charge(struct kmem_cache *s, void *object, gfp_t gfp)
 {
 	if (!object || account_taken_try(s, gfp, object))

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * Q: a freed object rests before it goes back into its slab, so that it is not reused soon.
+/* Q: a freed object is kept in quarantine before it returns to its slab, so that it is not reused
+ * soon.
  *
  * Each node has a ring of pointers to the objects, of all caches, that were freed on its CPUs, and
  * an equal share of the bytes that may rest. A thread that frees an object first reserves its

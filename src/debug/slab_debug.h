@@ -4,7 +4,7 @@
  * starts.
  *
  * A debug cache has no sheaves, so each call reaches src/cache/'s slow calls, which call this
- * layer: once when an object has come out of its slab, once before it goes back. The slab layer
+ * layer: once when an object has left its slab, once before it returns. The slab layer
  * leaves room around the objects for
  *
  *   | allocated by | freed by | state, size | left red zone | OBJECT | gap | right red zone |

@@ -124,8 +124,8 @@ static void tell_size(const struct block *block, size_t size)
 		debug_set_size(&block->cache->sheaf.slab, block->start, size);
 }
 
-/* Move to a block of at most half the bytes, if one is available at once: a thread never waits to
- * get less memory. */
+/* Move to a block of at most half the bytes, if one is available immediately: a thread never waits
+ * to get less memory. */
 static void *shrink(struct block *block, size_t size, gfp_t flags, const char *call,
 		    const void *caller)
 {

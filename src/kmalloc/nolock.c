@@ -25,7 +25,7 @@ static void *take_from_sets(unsigned int index, size_t size, gfp_t gfp, int node
 	return block;
 }
 
-/* If a cache has no object at once, the next larger one often has one. */
+/* If a cache has no object available, the next larger one often has one. */
 SHEAF_PUBLIC OS_NOINLINE void *kmalloc_nolock(size_t size, gfp_t gfp, int node)
 {
 	const void *caller = __builtin_return_address(0);

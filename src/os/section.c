@@ -59,7 +59,7 @@ bool section_push(struct section_slots *s, void *object)
 	return SECTION(RSEQ_BY_ID(PUSH), c_push(s->handle, object));
 }
 
-/* After a section that changed a slot, or moved many objects at once: show it to others. */
+/* After a section that changed a slot, or moved many objects: make that visible to others. */
 static inline unsigned int shown(struct section_slots *s, unsigned int done)
 {
 	if (os_unlikely(os.counting) && done)

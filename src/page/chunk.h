@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A chunk: 2 MiB of pages and two bitmaps of them, free and dirty (used before). Pages of a run
- * stay dirty if they were, so that a run that nobody touched goes back as it was.
+ * stay dirty if they were, so that a run that was not touched is returned as it was.
  *
  * Callers: src/page/page.c, under its range's lock.
  */
@@ -18,7 +18,7 @@
 enum chunk_advice {
 	CHUNK_PLAIN, /* nothing */
 	CHUNK_HUGE,  /* a huge page is wanted */
-	CHUNK_PARTS, /* no huge page is wanted: parts of it went back */
+	CHUNK_PARTS, /* no huge page is wanted: parts of it were returned */
 };
 
 struct chunk {

@@ -2,9 +2,9 @@
 /*
  * Where the system is advised to make huge pages of a node's chunks.
  *
- * If parts of a chunk go back, the system must not make a huge page of the chunk again. So such a
- * chunk is advised to have no huge pages, until all of it is free, or all of it is in use. The
- * system has a mapping for each sequence of neighbouring chunks with the same advice, and the
+ * If parts of a chunk are returned, the system must not make a huge page of the chunk again. So
+ * such a chunk is advised to have no huge pages, until all of it is free, or all of it is in use.
+ * The system has a mapping for each sequence of neighbouring chunks with the same advice, and the
  * number of a process's mappings is limited. The ranges may use a part of that number. Beyond it,
  * the advice for a chunk does not change, and its free pages stay.
  *

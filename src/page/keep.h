@@ -15,7 +15,7 @@ static inline size_t smaller(size_t one, size_t other)
 	return one < other ? one : other;
 }
 
-/* The most that may stay because it was in use lately, after the moment for which more stays. */
+/* The most that may stay because it was recently in use, once the higher limit has ended. */
 size_t keep_most(void);
 /* What may stay because programs often soon allocate freed memory again; `freed` pages are free
  * since this call. */

@@ -36,11 +36,12 @@ bool map_keep(struct mapping block, unsigned int node);
 /* In map.c. */
 void map_unmap(struct mapping block);
 
-/* Unmap one block of this node that was not needed lately. Returns false if no other one waits. */
+/* Unmap one block of this node that was not needed recently. Returns false if no other one
+ * waits. */
 bool map_decay(unsigned int node, uint32_t now);
 /* Unmap blocks until so many bytes have gone, or none is left. Returns the bytes that went. */
 size_t map_trim(size_t bytes);
-/* Bytes that wait, and bytes that went back so far. */
+/* Bytes that wait, and bytes returned to the system so far. */
 size_t map_kept_bytes(void);
 size_t map_returned_bytes(void);
 

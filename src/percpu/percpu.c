@@ -69,7 +69,7 @@ static struct sheaf *refill(struct sheaf_cache *cache, enum slab_place place)
 	return NULL;
 }
 
-/* The same without new slabs of other nodes, unless it found nothing lately. */
+/* The same without new slabs of other nodes, unless it recently found nothing. */
 static struct sheaf *refill_near(struct sheaf_cache *cache)
 {
 	struct sheaf *sheaf;

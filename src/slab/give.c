@@ -460,7 +460,7 @@ static void list_or_defer(struct slab_cache *cache, struct slab *slab)
 }
 
 /* A listed slab's last object. The slab stays listed, even if the node has enough others: its pages
- * cannot go back without waiting. */
+ * cannot return without waiting. */
 static OS_NOINLINE void give_last_nolock(struct slab_cache *cache, struct slab *slab)
 {
 	struct slab_node *node = partial_node_of(cache, slab);

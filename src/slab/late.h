@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * SLAB_TYPESAFE_BY_RCU: an empty slab's pages go back one grace period later. So memory that a
+/* SLAB_TYPESAFE_BY_RCU: an empty slab's pages are returned one grace period later. So memory that a
  * reader found stays an object of this cache while the reader looks at it, although it may become a
  * different object.
  *

@@ -84,7 +84,7 @@ static void look_at(struct slab *page, owner_look *look, void *data)
 
 	if (!(os_load_relaxed(&page->state) & SLAB_OWNED))
 		return;
-	/* The slab cannot go back meanwhile. */
+	/* The slab cannot be freed meanwhile. */
 	os_lock(&owners_mutex);
 	cache = os_load_acquire(&page->cache);
 	/* Page runs that are no slabs have no nodes. */

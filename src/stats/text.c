@@ -82,7 +82,8 @@ static void print_head(struct out *out, const struct stats *stats)
 	out_print(out,
 		  "# memory: %llu KiB committed, %llu KiB used, %llu KiB free; fork_lost %" PRIu64
 		  "\n"
-		  "# mappings split by parts that went back: %" PRIu64 " of at most %" PRIu64 "\n"
+		  "# mappings split by parts that were returned: %" PRIu64 " of at most %" PRIu64
+		  "\n"
 		  "# large blocks: %llu KiB in page runs, %llu KiB in mappings; retired: %llu KiB\n"
 		  "# barns: %llu KiB, sheaves included, of at most %llu MiB\n"
 		  "# resident memory of the process: %llu KiB, at most %llu KiB\n",

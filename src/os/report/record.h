@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The queue of reports: each is made in one of a few places in static memory, without a lock or a
- * wait, so that it may be made in any context. It is written at once, or when the call that made it
- * may write.
+ * wait, so that it may be made in any context. It is written immediately, or when the call that
+ * made it may write.
  *
  *   places: | free | claimed by the thread that fills or writes it | ready, for its thread | ...
  *                                                                     or for any thread
