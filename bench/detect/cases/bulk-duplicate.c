@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Frees an array in which one object is twice. */
+/* Frees an array that contains one object twice. */
 #include "detect.h"
 
 CASE("bulk-duplicate")

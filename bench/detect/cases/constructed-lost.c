@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Frees an object with a constructor in another state than the constructed one. */
+/* Frees an object with a constructor in a state other than the constructed one. */
 #include <string.h>
 
 #include "detect.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Frees memory that mmap gave. */
+/* Frees memory from mmap. */
 #include <sys/mman.h>
 
 #include "detect.h"

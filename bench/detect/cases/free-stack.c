@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Frees a variable of a function. */
+/* Frees a local variable. */
 #include "detect.h"
 
 CASE("free-stack")

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Destroys a cache whose object is in use and known to nobody. */
+/* Destroys a cache with an object in use to which nothing points. */
 #include "detect.h"
 
 CASE("leak-destroy")

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Ends with an object in use that nobody knows. */
+/* Ends with an object in use to which nothing points. */
 #include "detect.h"
 
 CASE("leak-exit")

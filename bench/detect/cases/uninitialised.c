@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Branches on a byte of an object that nobody wrote to. */
+/* Branches on a byte of an object that was never written. */
 #include "detect.h"
 
 CASE("uninitialised")

@@ -143,7 +143,7 @@ def _memory_picture(document: Document) -> str:
             panels.append(Panel(f"{size} bytes, {order}, {MOMENTS[moment]}", column, row, bars))
     return figure("resident bytes per object after all were freed", panels, "bytes",
                   ["Resident bytes per object. Left: after all were freed. Right: "
-                   f"{document.machine['idle_ms'] / 1000:g} s and some work later."])
+                   f"{document.machine['idle_ms'] / 1000:g} s idle, and some more work."])
 
 
 def pictures(document: Document) -> list[str]:
