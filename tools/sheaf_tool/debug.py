@@ -14,9 +14,9 @@ from .table import printable, render
 
 EPILOG = """\
 The process must have been started with SHEAF_OPTIONS="control;slab_debug=LETTERS". You can switch
-T (report each allocation and free), A (make allocations fail) and Q (keep freed objects in quarantine) in its
-checked caches. The other letters need room around each object, or its contents, from the start:
-choose them there.
+T (report each allocation and free), A (make allocations fail) and Q (keep freed objects in
+quarantine) in its checked caches. The other letters need space around each object, or its contents,
+from the start: choose them there.
 
 examples:
   sheaf debug 4711                             list the checked caches and their letters
