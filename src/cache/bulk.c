@@ -12,8 +12,6 @@
 #include "percpu/percpu.h"
 #include "slab/stat.h"
 
-#define OUT_OF_LINE OS_NOINLINE
-
 #define BATCH_MAX (1u << 16) /* read before they are freed: half a second-level cache */
 
 #ifdef HAVE_RSEQ
@@ -113,7 +111,7 @@ static OS_COLD bool watch_taken(struct kmem_cache *s, gfp_t flags, size_t n, voi
 
 /* kmem_cache_alloc_bulk() when `done` objects are there, and main has no more, or the call asks for
  * more than the fast path does. */
-static OUT_OF_LINE int alloc_bulk_slow(struct kmem_cache *s, gfp_t flags, size_t n, void **p,
+static OS_NOINLINE int alloc_bulk_slow(struct kmem_cache *s, gfp_t flags, size_t n, void **p,
 				       unsigned int done)
 {
 	if (flags & ~SHEAF_GFP_PLAIN)
@@ -151,7 +149,7 @@ static OS_COLD int alloc_bulk_strict(struct kmem_cache *s, gfp_t flags, size_t n
 	return (int)n;
 }
 
-static OUT_OF_LINE int alloc_bulk_called(struct kmem_cache *s, gfp_t flags, size_t n, void **p)
+static OS_NOINLINE int alloc_bulk_called(struct kmem_cache *s, gfp_t flags, size_t n, void **p)
 {
 	unsigned int done;
 
@@ -162,7 +160,7 @@ static OUT_OF_LINE int alloc_bulk_called(struct kmem_cache *s, gfp_t flags, size
 }
 
 #ifdef HAVE_RSEQ
-static OUT_OF_LINE int alloc_many(struct kmem_cache *s, gfp_t flags, size_t n, void **p)
+static OS_FAST OS_NOINLINE int alloc_many(struct kmem_cache *s, gfp_t flags, size_t n, void **p)
 {
 	unsigned int done = rseq_pop_bulk(&s->sheaf.at, p, (unsigned int)n);
 
@@ -308,7 +306,7 @@ void cache_free_waited(size_t n, void **p, const char *call)
 	free_by_owner(n, p, true, call);
 }
 
-static OUT_OF_LINE void free_bulk_slow(struct kmem_cache *s, size_t n, void **p)
+static OS_NOINLINE void free_bulk_slow(struct kmem_cache *s, size_t n, void **p)
 {
 	bool may_keep = true;
 
@@ -323,13 +321,13 @@ static OUT_OF_LINE void free_bulk_slow(struct kmem_cache *s, size_t n, void **p)
 }
 
 #ifdef HAVE_RSEQ
-static OUT_OF_LINE void free_bulk_rest(struct kmem_cache *s, void **p, unsigned int n)
+static OS_NOINLINE void free_bulk_rest(struct kmem_cache *s, void **p, unsigned int n)
 {
 	free_rest(s, p, n);
 	cache_leave();
 }
 
-static OUT_OF_LINE void free_many(struct kmem_cache *s, size_t n, void **p)
+static OS_FAST OS_NOINLINE void free_many(struct kmem_cache *s, size_t n, void **p)
 {
 	unsigned int done = rseq_push_bulk(&s->sheaf.at, p, (unsigned int)n);
 
