@@ -308,7 +308,7 @@ static void leaks_name_stacks(void **state)
 	kmem_cache_destroy(s);
 	assert_true(told_end(&told) > 0);
 	assert_non_null(strstr(told.text, "libsheaf: LEAK sampled: "));
-	assert_non_null(strstr(told.text, " guarded objects of 1024 bytes in use as it is "
+	assert_non_null(strstr(told.text, " guarded objects of 1024 bytes in use when it is "
 					  "destroyed, by the stack that allocated them:\n"));
 	for (int i = 0; i < 20 * MANY; i++)
 		kmem_cache_free(s, objects[i]);

@@ -215,7 +215,9 @@ static void cpus_beyond_the_tables(void **state)
 	assert_int_equal(lines_of(on_more_than_possible), 1);
 	assert_non_null(strstr(told.text, "the library's tables end at 0: "));
 	assert_int_equal(lines_of(on_unforeseen), 1);
-	assert_non_null(strstr(told.text, "CPU numbers ended at 0: several CPUs share sheaves"));
+	assert_non_null(strstr(told.text,
+			       "CPU numbers ended at 0 when the program started: several "
+			       "CPUs share sheaves"));
 }
 
 static cpu_set_t all;
