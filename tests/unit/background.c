@@ -12,9 +12,12 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "cache/paths.h"
 #include "grace/grace.h"
@@ -274,19 +277,25 @@ static void verify_waits_for_a_drain(void **state)
 	pthread_join(thread, NULL);
 }
 
-static void *do_nothing(void *unused)
+static void *tell_tid(void *tid)
 {
-	return unused;
+	*(int *)tid = (int)syscall(SYS_gettid);
+	return NULL;
 }
 
 static int set_up(void **state)
 {
 	pthread_t first;
+	char path[64];
+	int tid;
 
 	(void)state;
-	/* With which a sanitizer begins one of its own. */
-	pthread_create(&first, NULL, do_nothing, NULL);
+	/* With which a sanitizer begins one of its own. It may be listed for a moment after that. */
+	pthread_create(&first, NULL, tell_tid, &tid);
 	pthread_join(first, NULL);
+	snprintf(path, sizeof(path), "/proc/self/task/%d", tid);
+	while (!access(path, F_OK))
+		nap();
 	pin((unsigned int)sched_getcpu());
 	others = nr_threads();
 	s = make("background", SIZE, SLAB_NO_USER_FLAGS);
