@@ -290,7 +290,7 @@ static int set_up(void **state)
 	int tid;
 
 	(void)state;
-	/* With which a sanitizer begins one of its own. It may be listed for a moment after that. */
+	/* With which a sanitizer begins one of its own. It may be listed for a moment longer. */
 	pthread_create(&first, NULL, tell_tid, &tid);
 	pthread_join(first, NULL);
 	snprintf(path, sizeof(path), "/proc/self/task/%d", tid);
