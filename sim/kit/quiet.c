@@ -50,7 +50,7 @@ static void check_list(const struct slab_cache *cache, const struct slab_node *n
 		if (slab->cache != cache || !(slab->state & SLAB_LISTED) ||
 		    partial_slab(node, slab->prev) != before)
 			sim_fail("slab %u of a list is not linked as it should be", n);
-		/* See slab.h, B9. */
+		/* See SLAB-B9. */
 		nr_unused += slab == unused || nr_unused;
 		if (!(slab->state & SLAB_UNUSED) != !nr_unused)
 			sim_fail("slab %u of a list is unused, or not, in the wrong place", n);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Checks the slabs of a quiet cache: bits, counts, flags and lists agree (src/slab/slab.h,
- * B1-B5, B9); and its marks. */
+/* Checks the slabs of a quiet cache: bits, counts, flags and lists agree (SLAB-B1 to SLAB-B5,
+ * SLAB-B9); and its marks. */
 #ifndef SHEAF_SIM_KIT_QUIET_H
 #define SHEAF_SIM_KIT_QUIET_H
 

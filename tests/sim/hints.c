@@ -72,7 +72,7 @@ static void search_in_vain(bool full, unsigned int *first, unsigned int *last)
 
 /*
  * The mark goes, and a CPU of the node finds the sheaf; at worst at one place for each search, and
- * when it comes by for the second time: barn.h, N2.
+ * when it comes by for the second time: BARN-N2.
  */
 static void put_and_find(unsigned int from, unsigned int by)
 {

@@ -98,7 +98,7 @@ static void shrink_all(unsigned int fibre, void *unused)
 /* The slot that fibre 0 uses next: closed. */
 static struct slot *closed_slot;
 
-/* Fibre 0 opens slots, the other one looks on: no closed slot is locked (rows.h, W2). */
+/* Fibre 0 opens slots, the other one looks on: no closed slot is locked (ROWS-W2). */
 static void open_or_watch(unsigned int fibre, void *unused)
 {
 	(void)unused;

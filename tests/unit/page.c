@@ -269,7 +269,7 @@ static void single_pages_go_back(void **state)
 	assert_true(resident <= used * (os.page_size / OS_PAGE - 1));
 }
 
-/* The same where huge pages were advised, because much is in use (P4). */
+/* The same where huge pages were advised, because much is in use (PAGE-P4). */
 static void scattered_pages_go_back(void **state)
 {
 	enum {

@@ -532,7 +532,7 @@ static void kept_slabs_go_from_a_long_list(void **state)
 }
 
 /* A free that set the last bit, but has not yet subtracted from the count, still uses the slab
- * (B3). */
+ * (SLAB-B3). */
 static void empty_by_count(void **state)
 {
 	struct slab_request request = request_of(1024);
@@ -564,7 +564,7 @@ static void empty_by_count(void **state)
 }
 
 /* The second owner of an object gives it while another thread takes it, between that thread's two
- * steps (B2): the count does not run below zero, into the words that are constructed. */
+ * steps (SLAB-B2): the count does not run below zero, into the words that are constructed. */
 static void not_below_zero(void **state)
 {
 	struct slab_request request = request_of(1024);

@@ -21,8 +21,8 @@
  *  T1. A slab that a slot names (HEAD or LIST) is HELD by that slot, and named by that one only.
  *      Who takes it out of there holds it.
  *  T2. In a slab's state, objects on a CPU's freelist are in use: only frees by way of the state
- *      word change it while a CPU has the slab, and they add to the freelist there (B1).
- *  T3. The head in a state is an object's index, as B1-B4 of slab/slab.h want it, but links are
+ *      word change it while a CPU has the slab, and they add to the freelist there (SLAB-B1).
+ *  T3. The head in a state is an object's index, as SLAB-B1 to SLAB-B4 want it, but links are
  *      ours: a chain ends with its slab's address | 1. slab_take() and slab_give() never see them.
  *  T4. Slabs have the preferred order and no other: SPAN is one number. Without pages of that order
  *      there is no memory.
