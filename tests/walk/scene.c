@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "cache/process.h"
-#include "kit/pages.h"
+#include "internal/kit/pages.h"
 #include "os/section.h"
 #include "os/section_c.h"
 #include "walk.h"

@@ -18,7 +18,7 @@ THIS = Choice("this\nmachine", program=INVENTED)
 
 
 def _nodes(number: int) -> str:
-    """The text of tests/unit/invented_machine.c: 384 CPUs, neighbours on one node."""
+    """The text of tests/internal/kit/invented_machine.c: 384 CPUs, neighbours on one node."""
     cpus = 384 // number
     nodes = (f"node{node}={node * cpus}-{(node + 1) * cpus - 1};distance{node}="
              + " ".join("10" if other == node else "20" for other in range(number)) for node in range(number))

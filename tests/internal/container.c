@@ -13,7 +13,7 @@
 #include "kit/cache.h"
 #include "kit/check.h"
 #include "kit/needs.h"
-#include "kit/pages.h"
+#include "internal/kit/pages.h"
 #include "kit/process.h"
 #include "kit/unit.h"
 #include "os/linux/file.h"

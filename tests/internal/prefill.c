@@ -19,7 +19,7 @@
 #include "kit/check.h"
 #include "kit/needs.h"
 #include "kit/process.h"
-#include "kit/sheaves.h"
+#include "internal/kit/sheaves.h"
 #include "kit/told.h"
 #include "kit/unit.h"
 #include "os/machine.h"

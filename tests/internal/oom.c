@@ -18,7 +18,7 @@
 #include "kit/check.h"
 #include "kit/parts.h"
 #include "kit/process.h"
-#include "kit/sheaves.h"
+#include "internal/kit/sheaves.h"
 #include "kit/told.h"
 #include "kit/unit.h"
 #include "percpu/drain.h"

@@ -6,7 +6,7 @@
 
 #include "cache/cache.h"
 #include "kit/cache.h"
-#include "kit/pages.h"
+#include "internal/kit/pages.h"
 #include "kit/process.h"
 #include "kit/unit.h"
 #include "page/page.h"

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "kit/check.h"
-#include "kit/pages.h"
+#include "internal/kit/pages.h"
 #include "kit/process.h"
 #include "kit/random.h"
 #include "kit/ready.h"

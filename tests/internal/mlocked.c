@@ -8,7 +8,7 @@
 #include <sys/mman.h>
 
 #include "kit/check.h"
-#include "kit/pages.h"
+#include "internal/kit/pages.h"
 #include "kit/process.h"
 #include "kit/ready.h"
 #include "kit/told.h"

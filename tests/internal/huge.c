@@ -6,7 +6,7 @@
  */
 #include "page/huge.h"
 #include "cache/process.h"
-#include "kit/pages.h"
+#include "internal/kit/pages.h"
 #include "kit/unit.h"
 #include "os/options/options.h"
 #include "page/page.h"

@@ -6,7 +6,7 @@
 
 #include "kit/random.h"
 #include "kit/ready.h"
-#include "kit/slabs.h"
+#include "internal/kit/slabs.h"
 #include "kit/told.h"
 #include "kit/unit.h"
 #include "page/page.h"

@@ -7,10 +7,10 @@
 
 #include "kit/check.h"
 #include "kit/objects.h"
-#include "kit/pages.h"
+#include "internal/kit/pages.h"
 #include "kit/process.h"
 #include "kit/ready.h"
-#include "kit/slabs.h"
+#include "internal/kit/slabs.h"
 #include "kit/unit.h"
 #include "os/options/options.h"
 #include "page/page.h"

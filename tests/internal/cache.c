@@ -17,7 +17,7 @@
 #include "kit/process.h"
 #include "kit/random.h"
 #include "kit/ready.h"
-#include "kit/sheaves.h"
+#include "internal/kit/sheaves.h"
 #include "kit/told.h"
 #include "kit/unit.h"
 #include "os/machine.h"

@@ -10,7 +10,7 @@
 
 #include "cache/cache.h"
 #include "kit/check.h"
-#include "kit/pages.h"
+#include "internal/kit/pages.h"
 #include "kit/process.h"
 #include "kit/random.h"
 #include "kit/ready.h"

@@ -10,7 +10,7 @@
 #include "cache/cache.h"
 #include "kit/cache.h"
 #include "kit/process.h"
-#include "kit/shown.h"
+#include "internal/kit/shown.h"
 #include "kit/unit.h"
 #include "os/machine.h"
 #include "os/section.h"

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the library makes of machines that /sys describes (unit/invented_machine.c): nodes without
- * memory, without CPUs, with offline CPUs, with holes between their numbers; CPU numbers beyond
- * all tables; CPUs that a program may use now and not then. Each in a child that never used the
- * library.
+ * What the library makes of machines that /sys describes (internal/kit/invented_machine.c): nodes
+ * without memory, without CPUs, with offline CPUs, with holes between their numbers; CPU numbers
+ * beyond all tables; CPUs that a program may use now and not then. Each in a child that never used
+ * the library.
  */
 #include <sheaf/slab.h>
 #include <stdlib.h>

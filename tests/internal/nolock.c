@@ -24,7 +24,7 @@
 #include "kit/blocks.h"
 #include "kit/cache.h"
 #include "kit/check.h"
-#include "kit/locks.h"
+#include "internal/kit/locks.h"
 #include "kit/needs.h"
 #include "kit/objects.h"
 #include "kit/process.h"

@@ -17,7 +17,7 @@
 #include "kit/cache.h"
 #include "kit/check.h"
 #include "kit/clock.h"
-#include "kit/locks.h"
+#include "internal/kit/locks.h"
 #include "kit/process.h"
 #include "kit/told.h"
 #include "kit/unit.h"

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#include "kit/pages.h"
+#include "internal/kit/pages.h"
 #include "kit/random.h"
 #include "kit/ready.h"
 #include "kit/unit.h"

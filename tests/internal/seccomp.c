@@ -29,7 +29,7 @@
 #include "kit/process.h"
 #include "kit/provider.h"
 #include "kit/refuse.h"
-#include "kit/shown.h"
+#include "internal/kit/shown.h"
 #include "kit/told.h"
 #include "kit/unit.h"
 #include "os/counters.h"

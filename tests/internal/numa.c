@@ -2,7 +2,7 @@
 /*
  * Objects on nodes: requests for each, what stays local, remote frees, all at once under load. On
  * a machine with several nodes, also where the pages are. On others, nodes are invented: by
- * numa=fake, or by unit/invented_machine.c.
+ * numa=fake, or by internal/kit/invented_machine.c.
  */
 #include <sheaf/slab.h>
 #include <stdio.h>

@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kit/pages.h"
+#include "internal/kit/pages.h"
 #include "kit/random.h"
 #include "kit/unit.h"
 #include "os/machine.h"
