@@ -16,7 +16,7 @@
  *  V3. The library initialises its state once per process, so each configuration runs in a separate
  *      process: see sim_in_child().
  *
- * Callers: sim/kit/, sim/scale/, tests/sim/.
+ * Callers: sim/kit/, scale/src/, tests/sim/.
  */
 #ifndef SHEAF_SIM_SIM_H
 #define SHEAF_SIM_SIM_H
@@ -28,7 +28,7 @@
 #define SIM_ALWAYS 65536u /* a probability of one */
 
 /*
- * The functions of a simulation that also has a price for each step (sim/scale/). Its `decide`
+ * The functions of a simulation that also has a price for each step (scale/src/). Its `decide`
  * keeps the running fibre; other fibres continue where it calls sim_go_on() (state.h). It has its
  * own locks in place of os/lock.c.
  */

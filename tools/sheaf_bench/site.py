@@ -11,7 +11,13 @@ from .paths import ROOT
 from .suites import SUITES
 
 RESULTS = ROOT / "bench" / "results"
+MODELLED = ROOT / "scale" / "results"
 SIMULATED, BEFORE, MODEL = "sim-scale", "sim-scale-before", "scale-model"  # results, and their page
+
+
+def stored(name: str) -> Path:
+    """The file of results of a suite, or of the model."""
+    return (MODELLED if name in (SIMULATED, BEFORE) else RESULTS) / f"{name}.json"
 
 
 def is_quick(measured: Document) -> bool:
@@ -28,18 +34,16 @@ def cpus(machine: dict[str, Any]) -> str:
 
 def page_of(path: Path) -> str | None:
     """The name of the page with the tables of this file of results."""
-    if path.parent != RESULTS:
-        return None
-    if path.stem in (SIMULATED, BEFORE):
+    if path.parent == MODELLED:
         return MODEL
-    return path.stem if path.stem in SUITES else None
+    return path.stem if path.parent == RESULTS and path.stem in SUITES else None
 
 
 def page(name: str) -> str:
     """The text of a page, as if it were in docs/performance."""
     if name == MODEL:
-        return sim_study.page(*(read(RESULTS / f"{one}.json") for one in (SIMULATED, BEFORE)))
-    suite, measured = SUITES[name], read(RESULTS / f"{name}.json")
+        return sim_study.page(*(read(stored(one)) for one in (SIMULATED, BEFORE)))
+    suite, measured = SUITES[name], read(stored(name))
     machine = measured.machine
     versions = ", ".join(f"{peer} {version}" for peer, version in machine.get("versions", {}).items())
     facts = [("command", command(machine) + (" (a quick run: fewer repetitions, and in some suites less work)"

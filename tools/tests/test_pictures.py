@@ -20,7 +20,7 @@ class Pictures(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls) -> None:
-        cls.drawn = {name: draw(read(RESULTS / f"{suite}.json"))
+        cls.drawn = {name: draw(read(site.stored(suite)))
                      for name, (suite, draw) in PICTURES.items()}
 
     def test_need_no_other_file(self) -> None:
@@ -71,7 +71,8 @@ class Pictures(unittest.TestCase):
 
 class Pages(unittest.TestCase):
     def test_all_stored_results_have_a_page(self) -> None:
-        names = {site.page_of(path) for path in RESULTS.glob("*.json") if path.stem != "detect"}
+        stored = [*RESULTS.glob("*.json"), *site.MODELLED.glob("*.json")]
+        names = {site.page_of(path) for path in stored if path.stem != "detect"}
         self.assertIn(site.MODEL, names)
         self.assertNotIn(None, names)
         for name in names:
