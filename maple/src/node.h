@@ -197,7 +197,7 @@ static inline unsigned long slot_max(const struct maple_node *node, unsigned int
  * so that each is one instruction with its comparison: a pivot is read once, and changes by a
  * writer show in meta.
  */
-#if defined(__SANITIZE_THREAD__) || defined(MAPLE_WORDS)
+#if SHEAF_TSAN || defined(MAPLE_WORDS)
 #define PIVOT(i) load_relaxed(&pivot[i])
 #else
 #define PIVOT(i) pivot[i]

@@ -130,11 +130,7 @@ static void add_object_of(struct collection *to, void *object, size_t size,
 }
 
 /* The owner may free the object meanwhile, and write a new record: then the copy is discarded. */
-#ifdef __SANITIZE_THREAD__
-__attribute__((no_sanitize("thread")))
-#endif
-static void
-copy_track(struct debug_track *to, const struct debug_track *from)
+static OS_NO_TSAN void copy_track(struct debug_track *to, const struct debug_track *from)
 {
 	const volatile uint32_t *words = (const volatile uint32_t *)from;
 

@@ -12,11 +12,7 @@
 #include "os/tools.h"
 
 /* The owner may write at the same time: then the result is discarded. */
-#ifdef __SANITIZE_THREAD__
-__attribute__((no_sanitize("thread")))
-#endif
-static TOOLS_LOOK bool
-looks_wrong(const uint8_t *from, size_t length, uint8_t expected)
+static OS_NO_TSAN TOOLS_LOOK bool looks_wrong(const uint8_t *from, size_t length, uint8_t expected)
 {
 	const volatile uint8_t *bytes = from;
 

@@ -159,11 +159,7 @@ static void set_entry(struct kmem_cache **entry, struct kmem_cache *s)
 }
 
 /* Programs read it with a plain load. They see this value, or 0, in which case they make a call. */
-#ifdef __SANITIZE_THREAD__
-__attribute__((no_sanitize("thread")))
-#endif
-static void
-serve_all_sizes(void)
+static OS_NO_TSAN void serve_all_sizes(void)
 {
 	sizes_table.most = 8 * SHEAF_KMALLOC_WORDS;
 }

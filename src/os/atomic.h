@@ -43,7 +43,7 @@ static inline void os_sim_step(void)
 #define os_order_rmw() os_fence()
 #endif
 
-#ifdef __SANITIZE_THREAD__
+#if OS_TSAN
 /* The thread sanitizer does not see fences. An exchange of one shared word gives the same order. */
 extern unsigned int os_fence_word;
 #define os_fence() ((void)__atomic_fetch_add(&os_fence_word, 1, __ATOMIC_SEQ_CST))

@@ -24,6 +24,26 @@
  * inlined by whole-program optimisation, it would see its caller's return address. */
 #define SHEAF_PUBLIC __attribute__((visibility("default")))
 
+/* Which sanitizers this file is compiled with: gcc defines a macro, clang has a feature. The
+ * simulator uses the thread sanitizer's calls for itself. */
+#ifdef __has_feature
+#define OS_FEATURE(name) __has_feature(name)
+#else
+#define OS_FEATURE(name) 0
+#endif
+#if defined(__SANITIZE_ADDRESS__) || OS_FEATURE(address_sanitizer)
+#define OS_ASAN 1
+#else
+#define OS_ASAN 0
+#endif
+#if (defined(__SANITIZE_THREAD__) || OS_FEATURE(thread_sanitizer)) && !defined(SHEAF_SIM)
+#define OS_TSAN	   1
+#define OS_NO_TSAN __attribute__((no_sanitize("thread")))
+#else
+#define OS_TSAN 0
+#define OS_NO_TSAN
+#endif
+
 /* Preserve errno from here to the end of the block. */
 #define OS_KEEP_ERRNO int kept_errno __attribute__((cleanup(os_restore_errno), unused)) = errno
 

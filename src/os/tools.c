@@ -87,7 +87,7 @@ uint32_t tools_find(void)
 		tools |= TOOL_ASAN;
 	if (&__msan_allocated_memory && &__msan_unpoison)
 		tools |= TOOL_MSAN;
-	if (tsan_is_there() && !TSAN_SEES_US)
+	if (tsan_is_there() && !OS_TSAN)
 		tools |= TOOL_TSAN;
 	return tools;
 }

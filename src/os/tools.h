@@ -44,18 +44,6 @@ enum {
 	TOOL_TSAN = 8, /* os/tsan.h; the functions below report nothing to it */
 };
 
-/* The library itself is built with the address sanitizer. */
-#ifdef __SANITIZE_ADDRESS__
-#define TOOLS_SEE_US true
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define TOOLS_SEE_US true
-#endif
-#endif
-#ifndef TOOLS_SEE_US
-#define TOOLS_SEE_US false
-#endif
-
 /* For functions that read bytes which may be closed, to report about them. */
 #define TOOLS_LOOK __attribute__((no_sanitize_address))
 

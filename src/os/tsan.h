@@ -41,18 +41,6 @@ extern void __tsan_acquire(void *address) __attribute__((weak));
 extern void __tsan_release(void *address) __attribute__((weak));
 extern void __tsan_write_range(void *address, long bytes) __attribute__((weak));
 
-/* If the library is built with the sanitizer, too, the sanitizer sees everything. */
-#ifdef __SANITIZE_THREAD__
-#define TSAN_SEES_US true
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define TSAN_SEES_US true
-#endif
-#endif
-#ifndef TSAN_SEES_US
-#define TSAN_SEES_US false
-#endif
-
 /* True if the program is built with the sanitizer. */
 static inline bool tsan_is_there(void)
 {

@@ -22,8 +22,7 @@ static bool peek(const struct slot *slot, const struct sheaf **m, const struct s
 }
 
 /* The sheaf may be freed or reused meanwhile: the slot has then changed as well. */
-__attribute__((no_sanitize("thread"))) bool view_slot(const struct slot *slot,
-						      struct slot_view *view)
+OS_NO_TSAN bool view_slot(const struct slot *slot, struct slot_view *view)
 {
 	const struct sheaf *m, *spare, *m_after, *spare_after;
 

@@ -10,10 +10,10 @@
 #include <string.h>
 
 #include "debug/slab_debug.h"
+#include "internal/kit/pages.h"
 #include "kit/cache.h"
 #include "kit/check.h"
 #include "kit/needs.h"
-#include "internal/kit/pages.h"
 #include "kit/process.h"
 #include "kit/unit.h"
 #include "os/linux/file.h"

@@ -5,8 +5,8 @@
 #include <stdlib.h>
 
 #include "cache/cache.h"
-#include "kit/cache.h"
 #include "internal/kit/pages.h"
+#include "kit/cache.h"
 #include "kit/process.h"
 #include "kit/unit.h"
 #include "page/page.h"

@@ -6,8 +6,8 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "kit/check.h"
 #include "internal/kit/pages.h"
+#include "kit/check.h"
 #include "kit/process.h"
 #include "kit/random.h"
 #include "kit/ready.h"
@@ -81,7 +81,7 @@ static void a_block_waits(void **state)
 	assert_true(map_free(block) && map_free(blocks[0]) && map_free(blocks[1]));
 }
 
-#if !TOOLS_SEE_US
+#if !OS_ASAN
 /* As the leak sanitizer, which ends a program that takes back a region it has not told. */
 void __lsan_register_root_region(const void *at, size_t bytes);
 void __lsan_unregister_root_region(const void *at, size_t bytes);
@@ -418,7 +418,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(a_block_waits, begin),
-#if !TOOLS_SEE_US
+#if !OS_ASAN
 		cmocka_unit_test_setup(leaks_are_found_in_used_blocks, begin),
 		cmocka_unit_test_setup(leaks_are_found_in_resized_blocks, begin),
 #endif

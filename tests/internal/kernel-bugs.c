@@ -10,15 +10,15 @@
 #include <string.h>
 
 #include "cache/cache.h"
+#include "internal/kit/pages.h"
+#include "internal/kit/sheaves.h"
 #include "kit/by_hand.h"
 #include "kit/cache.h"
 #include "kit/check.h"
 #include "kit/needs.h"
-#include "internal/kit/pages.h"
 #include "kit/process.h"
 #include "kit/random.h"
 #include "kit/ready.h"
-#include "internal/kit/sheaves.h"
 #include "kit/told.h"
 #include "kit/unit.h"
 #include "os/lock.h"

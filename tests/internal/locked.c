@@ -8,9 +8,9 @@
 #include <string.h>
 
 #include "cache/cache.h"
+#include "internal/kit/shown.h"
 #include "kit/cache.h"
 #include "kit/process.h"
-#include "internal/kit/shown.h"
 #include "kit/unit.h"
 #include "os/machine.h"
 #include "os/section.h"

@@ -7,8 +7,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "kit/check.h"
 #include "internal/kit/pages.h"
+#include "kit/check.h"
 #include "kit/process.h"
 #include "kit/ready.h"
 #include "kit/told.h"

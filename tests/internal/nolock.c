@@ -21,10 +21,10 @@
 #include <unistd.h>
 
 #include "cache/cache.h"
+#include "internal/kit/locks.h"
 #include "kit/blocks.h"
 #include "kit/cache.h"
 #include "kit/check.h"
-#include "internal/kit/locks.h"
 #include "kit/needs.h"
 #include "kit/objects.h"
 #include "kit/process.h"

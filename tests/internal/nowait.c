@@ -13,11 +13,11 @@
 #include <unistd.h>
 
 #include "cache/cache.h"
+#include "internal/kit/locks.h"
 #include "kit/by_hand.h"
 #include "kit/cache.h"
 #include "kit/check.h"
 #include "kit/clock.h"
-#include "internal/kit/locks.h"
 #include "kit/process.h"
 #include "kit/told.h"
 #include "kit/unit.h"

@@ -15,10 +15,10 @@
 #include <unistd.h>
 
 #include "cache/cache.h"
+#include "internal/kit/sheaves.h"
 #include "kit/check.h"
 #include "kit/parts.h"
 #include "kit/process.h"
-#include "internal/kit/sheaves.h"
 #include "kit/told.h"
 #include "kit/unit.h"
 #include "percpu/drain.h"

@@ -9,8 +9,8 @@
 #include "page/page.h"
 
 #include "cache/cache.h"
-#include "kit/check.h"
 #include "internal/kit/pages.h"
+#include "kit/check.h"
 #include "kit/process.h"
 #include "kit/random.h"
 #include "kit/ready.h"

@@ -14,12 +14,12 @@
 #include <unistd.h>
 
 #include "cache/cache.h"
+#include "internal/kit/sheaves.h"
 #include "kit/by_hand.h"
 #include "kit/cache.h"
 #include "kit/check.h"
 #include "kit/needs.h"
 #include "kit/process.h"
-#include "internal/kit/sheaves.h"
 #include "kit/told.h"
 #include "kit/unit.h"
 #include "os/machine.h"

@@ -24,12 +24,12 @@
 #include <unistd.h>
 
 #include "cache/cache.h"
+#include "internal/kit/shown.h"
 #include "kit/check.h"
 #include "kit/objects.h"
 #include "kit/process.h"
 #include "kit/provider.h"
 #include "kit/refuse.h"
-#include "internal/kit/shown.h"
 #include "kit/told.h"
 #include "kit/unit.h"
 #include "os/counters.h"

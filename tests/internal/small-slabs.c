@@ -5,12 +5,12 @@
 
 #include "slab/slab.h"
 
+#include "internal/kit/pages.h"
+#include "internal/kit/slabs.h"
 #include "kit/check.h"
 #include "kit/objects.h"
-#include "internal/kit/pages.h"
 #include "kit/process.h"
 #include "kit/ready.h"
-#include "internal/kit/slabs.h"
 #include "kit/unit.h"
 #include "os/options/options.h"
 #include "page/page.h"

@@ -4,9 +4,9 @@
 
 #include "slab/slab.h"
 
+#include "internal/kit/slabs.h"
 #include "kit/random.h"
 #include "kit/ready.h"
-#include "internal/kit/slabs.h"
 #include "kit/told.h"
 #include "kit/unit.h"
 #include "page/page.h"

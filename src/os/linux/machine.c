@@ -151,7 +151,7 @@ static void choose_rows(void)
  */
 static void check_for_tools(void)
 {
-	if ((os.tools & TOOLS_OF_MEMORY) && !TOOLS_SEE_US && !*os_options.slab_debug)
+	if ((os.tools & TOOLS_OF_MEMORY) && !OS_ASAN && !*os_options.slab_debug)
 		strcpy(os_options.slab_debug, os.tools & TOOL_ASAN ? "FZU" : "FZ");
 }
 

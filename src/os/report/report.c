@@ -14,7 +14,7 @@
 #include "os/report/record.h"
 #include "os/report/sink.h"
 
-#ifdef __SANITIZE_THREAD__
+#if OS_TSAN
 unsigned int os_fence_word;
 #endif
 
