@@ -13,6 +13,7 @@
 
 #include "debug/guard.h"
 #include "os/memory.h"
+#include "os/sort.h"
 #include "percpu/drain.h"
 #include "percpu/nolock.h"
 #include "rcu/rcu_free.h"
@@ -33,34 +34,11 @@ static void copy_sheaf(void *data, struct sheaf *sheaf)
 		p->at[p->n++] = sheaf->objects[i];
 }
 
-static void swap(void **a, void **b)
+static int by_address(const void *a, const void *b)
 {
-	void *c = *a;
+	uintptr_t x = *(const uintptr_t *)a, y = *(const uintptr_t *)b;
 
-	*a = *b;
-	*b = c;
-}
-
-static void sift_down(void **at, size_t i, size_t n)
-{
-	for (size_t child; (child = 2 * i + 1) < n; i = child) {
-		if (child + 1 < n && (uintptr_t)at[child] < (uintptr_t)at[child + 1])
-			child++;
-		if ((uintptr_t)at[i] >= (uintptr_t)at[child])
-			return;
-		swap(&at[i], &at[child]);
-	}
-}
-
-/* By address. A heapsort, because qsort() calls malloc(), which may be the program's. */
-static void sort(void **at, size_t n)
-{
-	for (size_t i = n / 2; i > 0; i--)
-		sift_down(at, i - 1, n);
-	for (; n > 1; n--) {
-		swap(&at[0], &at[n - 1]);
-		sift_down(at, 0, n - 1);
-	}
+	return x < y ? -1 : x > y;
 }
 
 /* The index of the first one that is not below this address. */
@@ -92,7 +70,7 @@ static bool pointers_copy(struct pointers *p, struct sheaf_cache *cache)
 	if (!p->at)
 		return false;
 	sheaf_for_each(cache, copy_sheaf, p);
-	sort(p->at, p->n);
+	os_sort(p->at, p->n, sizeof(*p->at), by_address);
 	return true;
 }
 

@@ -14,6 +14,7 @@
 #include "os/memory.h"
 #include "os/report/record.h"
 #include "os/report/report.h"
+#include "os/sort.h"
 #include "os/unwind/stack.h"
 
 /* --- records ---------------------------------------------------------------------------------- */
@@ -183,18 +184,12 @@ static void look_at_slot(void *data, struct guard_slot *slot)
 		add_object_of(to, slot->object, os_load_relaxed(&slot->size), &track);
 }
 
-/* Most first; Shell's sort, since qsort() may allocate memory. */
-static void sort_groups(struct debug_trace *groups, size_t n)
+static int most_first(const void *a, const void *b)
 {
-	for (size_t gap = n / 2; gap; gap /= 2)
-		for (size_t i = gap; i < n; i++) {
-			struct debug_trace group = groups[i];
-			size_t at = i;
+	size_t x = ((const struct debug_trace *)a)->count;
+	size_t y = ((const struct debug_trace *)b)->count;
 
-			for (; at >= gap && groups[at - gap].count < group.count; at -= gap)
-				groups[at] = groups[at - gap];
-			groups[at] = group;
-		}
+	return x > y ? -1 : x < y;
 }
 
 bool debug_traces_begin(struct debug_traces *traces, struct slab_cache *cache, enum debug_deed deed)
@@ -211,7 +206,7 @@ bool debug_traces_begin(struct debug_traces *traces, struct slab_cache *cache, e
 	if (!traces->guarded)
 		traces->missed = slab_for_each_held(cache, look_at_slab, &to);
 	guard_for_each(look_at_slot, &to);
-	sort_groups(traces->groups, traces->nr_groups);
+	os_sort(traces->groups, traces->nr_groups, sizeof(*traces->groups), most_first);
 	return true;
 }
 

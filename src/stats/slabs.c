@@ -6,6 +6,7 @@
 
 #include "os/atomic.h"
 #include "os/machine.h"
+#include "os/sort.h"
 
 static int by_cache(const void *a, const void *b)
 {
@@ -50,8 +51,7 @@ static void add_slabs_of_node(const struct stats_slabs *of, size_t n, unsigned i
 
 void stats_add_slabs(struct stats_slabs *of, size_t n)
 {
-	if (n > 1)
-		qsort(of, n, sizeof(*of), by_cache);
+	os_sort(of, n, sizeof(*of), by_cache);
 	for (uint32_t node = 0; n && node < os.nr_nodes; node++)
 		add_slabs_of_node(of, n, node);
 }
