@@ -166,14 +166,11 @@ void *map_reuse(size_t size, size_t align, unsigned int node)
 
 void *map_alloc(size_t size, size_t align, unsigned int node, bool zero)
 {
-	char *block = NULL;
+	char *block;
 
 	size = os_round_up(size);
-	if (zero && size > MAP_CLEAR_MOST)
-		map_drop_kept(size, align, node);
-	else
-		block = map_reuse(size, align, node);
-	if (block && zero)
+	block = map_reuse(size, align, node);
+	if (block && zero && (size <= MAP_CLEAR_MOST || !os_discard(block, size, false)))
 		memset(block, 0, size);
 	if (!block)
 		block = map_new(size, align, node);

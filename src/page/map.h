@@ -39,8 +39,8 @@
 #define MAP_LEAF_BITS 12
 /* An entry is 0, a size with this bit, or a distance above it. */
 #define MAP_HEAD ((uintptr_t)1)
-/* A zeroed block above this is a new mapping even if a freed one waits: to clear 4 MiB takes as
- * long as a hundred system calls, and makes all of it resident. */
+/* Above this, a freed block is zeroed by the system, each page when it is used: to clear 4 MiB
+ * takes as long as a hundred system calls, and makes all of it resident. */
 #define MAP_CLEAR_MOST ((size_t)4 << 20)
 /* In a first entry: the block is charged to a group, whose number is in the upper half of the
  * entry; of the next entry, if the size needs the upper half. */

@@ -76,50 +76,31 @@ static bool may_stay(struct mapping block)
 	       !tsan_is_on() && !os_options.init_on_free && !os_options.check_double;
 }
 
-static unsigned int find_oldest(const uint64_t *cells, uint32_t now, uint64_t *before)
-{
-	unsigned int oldest = 0;
-
-	*before = 0;
-	for (unsigned int i = 0; i < CELLS; i++) {
-		uint64_t cell = os_load_relaxed(&cells[i]);
-
-		if (cell && (!*before || age_of(cell, now) > age_of(*before, now))) {
-			*before = cell;
-			oldest = i;
-		}
-	}
-	return oldest;
-}
-
 /* Where the block may go: a free cell, or the oldest one if there is none or too much would wait;
- * NONE if that is not enough. `before`: what is there now, and must go before. */
+ * NONE if that is not enough. `before`: what is there now, and must be unmapped first. */
 static unsigned int find_place(const uint64_t *cells, struct mapping block, uint32_t now,
 			       uint64_t *before)
 {
 	size_t bytes = block.size, most = keep_most() << OS_PAGE_SHIFT;
-	unsigned int place = NONE;
+	unsigned int free_cell = NONE, oldest = NONE;
 
+	*before = 0;
 	for (unsigned int i = CELLS; i-- > 0;) {
 		uint64_t cell = os_load_relaxed(&cells[i]);
 
-		place = cell ? place : i;
 		bytes += block_in(cell).size;
+		if (!cell) {
+			free_cell = i;
+		} else if (oldest == NONE || age_of(cell, now) >= age_of(*before, now)) {
+			*before = cell;
+			oldest = i;
+		}
 	}
-	*before = 0;
-	if (place != NONE && bytes <= most)
-		return place;
-	place = find_oldest(cells, now, before);
-	return *before && bytes - block_in(*before).size <= most ? place : NONE;
-}
-
-/* A block that was taken out of its cell. Returns its bytes. */
-static size_t unmap_taken(struct mapping block)
-{
-	map_unmap(block);
-	os_fetch_add_relaxed(&waiting.returned, block.size);
-	show_mapped();
-	return block.size;
+	if (free_cell != NONE && bytes <= most) {
+		*before = 0;
+		return free_cell;
+	}
+	return bytes - block_in(*before).size <= most ? oldest : NONE;
 }
 
 /* Unmap the block in this cell, if it was not taken meanwhile. Returns its bytes. */
@@ -128,8 +109,12 @@ static size_t unmap_kept(uint64_t *cell, uint64_t now)
 	uint32_t *returning = page_begin_return();
 	size_t bytes = 0;
 
-	if (os_cmpxchg(cell, &now, 0))
-		bytes = unmap_taken(block_in(now));
+	if (os_cmpxchg(cell, &now, 0)) {
+		bytes = block_in(now).size;
+		map_unmap(block_in(now));
+		os_fetch_add_relaxed(&waiting.returned, bytes);
+		show_mapped();
+	}
 	page_end_return(returning);
 	return bytes;
 }
@@ -154,20 +139,6 @@ bool map_keep(struct mapping block, unsigned int node)
 			return true;
 	}
 	return false;
-}
-
-void map_drop_kept(size_t size, size_t align, unsigned int node)
-{
-	uint32_t *returning;
-	char *kept;
-
-	if (size > MAP_KEPT_MOST)
-		return;
-	returning = page_begin_return();
-	kept = map_take_kept(size, align, node);
-	if (kept)
-		unmap_taken((struct mapping){kept, size});
-	page_end_return(returning);
 }
 
 bool map_decay(unsigned int node, uint32_t now)

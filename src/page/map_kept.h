@@ -28,8 +28,6 @@
 
 /* A block of this size and alignment from the cells of this node, or NULL. */
 char *map_take_kept(size_t size, size_t align, unsigned int node);
-/* Unmap such a block, if there is one, because a new mapping takes its place. */
-void map_drop_kept(size_t size, size_t align, unsigned int node);
 /* Keep a block that is no longer in use; an older one may be unmapped for it. False: the block must
  * be unmapped itself. */
 bool map_keep(struct mapping block, unsigned int node);
