@@ -112,7 +112,7 @@ void range_return(struct range *range, struct chunk *chunk, unsigned int page, u
 		discard_dirty(range, chunk, true);
 		return;
 	}
-	/* As in trim_parts(), whatever the answer. */
+	/* As in trim(), whatever the answer. */
 	huge_may_part(range, chunk);
 	discard_between(range, chunk, page & ~(system_pages - 1),
 			(end + system_pages - 1) & ~(system_pages - 1), true);
@@ -250,25 +250,10 @@ bool page_decay(unsigned int node)
 	return mapped || more || (kept && !os_options.decay_never);
 }
 
-/* Return `wanted` pages in free chunks, if there are so many, step by step. Returns how many. */
-static size_t trim_whole(struct range *range, size_t wanted)
-{
-	size_t given = 0, now;
-
-	do {
-		os_lock(&range->lock);
-		range->work = STEP;
-		now = discard_whole(range, range->dirty - smaller(range->dirty, wanted - given),
-				    true);
-		range_unlock(range);
-		given += now;
-	} while (now && given < wanted);
-	return given;
-}
-
-/* The same of any chunks. A caller that wants all pages returned gets it, even if the system may
- * undo it. */
-static size_t trim_parts(struct range *range, size_t wanted)
+/* Return `wanted` dirty pages, if there are so many, step by step: of free chunks, or of all.
+ * Returns how many. A caller that wants all pages returned gets it, even if the system may undo
+ * it. */
+static size_t trim(struct range *range, size_t wanted, bool parts)
 {
 	size_t given = 0;
 	uint32_t i = 0;
@@ -277,27 +262,21 @@ static size_t trim_parts(struct range *range, size_t wanted)
 	do {
 		os_lock(&range->lock);
 		range->work = STEP;
-		for (; i < range->nr_chunks && range->work > 0 && given < wanted; i++)
-			if (range->chunks[i].nr_dirty) {
-				/* Its pages may be such that none can go. */
-				range->work -= CALL_WORK;
-				huge_may_part(range, &range->chunks[i]);
-				given += discard_dirty(range, &range->chunks[i], true);
-			}
+		for (; i < range->nr_chunks && range->work > 0 && given < wanted; i++) {
+			struct chunk *chunk = &range->chunks[i];
+
+			range->work--;
+			if (!chunk->nr_dirty || !(parts || chunk->nr_free == CHUNK_PAGES))
+				continue;
+			/* Its pages may be such that none can go. */
+			range->work -= CALL_WORK;
+			huge_may_part(range, chunk);
+			given += discard_dirty(range, chunk, true);
+		}
 		more = i < range->nr_chunks;
 		range_unlock(range);
 	} while (more && given < wanted);
 	return given;
-}
-
-static size_t dirty_pages(struct range *range)
-{
-	size_t dirty;
-
-	os_lock(&range->lock);
-	dirty = range->dirty;
-	os_unlock(&range->lock);
-	return dirty;
 }
 
 /* What was in use before does not count any more; what the caller left goes by time. */
@@ -310,16 +289,13 @@ static void forget_peak(struct range *range)
 
 void page_trim_to(size_t keep)
 {
-	size_t dirty = map_kept_bytes() >> OS_PAGE_SHIFT, left;
+	size_t dirty = page_usage().dirty, left = (dirty - smaller(dirty, keep)) >> OS_PAGE_SHIFT;
 
-	for (uint32_t node = 0; node < os.nr_nodes; node++)
-		dirty += dirty_pages(&ranges[node]);
-	left = dirty - smaller(dirty, keep >> OS_PAGE_SHIFT);
 	left -= smaller(left, map_trim(left << OS_PAGE_SHIFT) >> OS_PAGE_SHIFT);
 	for (uint32_t node = 0; node < os.nr_nodes && left; node++)
-		left -= smaller(left, trim_whole(&ranges[node], left));
+		left -= smaller(left, trim(&ranges[node], left, false));
 	for (uint32_t node = 0; node < os.nr_nodes && left; node++)
-		left -= smaller(left, trim_parts(&ranges[node], left));
+		left -= smaller(left, trim(&ranges[node], left, true));
 	for (uint32_t node = 0; node < os.nr_nodes; node++)
 		forget_peak(&ranges[node]);
 }

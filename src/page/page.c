@@ -52,11 +52,21 @@ static void unreserve_table(char *table, size_t size)
 	os_unreserve(table - table_guard_bytes(), table_guard_bytes() + size);
 }
 
-static bool reserve_marks(size_t size)
+/* The tables for ranges of this size, or NULL: all of them, or none. */
+static char *reserve_tables(size_t size, size_t bytes, size_t readable)
 {
-	if (os_options.check_double)
+	char *tables = reserve_table(bytes);
+
+	if (tables && os_allow_reads(tables, bytes_of_slabs(readable))) {
+		if (!os_options.check_double)
+			return tables;
 		pages.marks = (uint8_t *)reserve_table(size >> MARK_SHIFT);
-	return pages.marks || !os_options.check_double;
+		if (pages.marks)
+			return tables;
+	}
+	if (tables)
+		unreserve_table(tables, bytes);
+	return NULL;
 }
 
 /* Everything for ranges of this size, or nothing. */
@@ -71,15 +81,7 @@ static bool reserve(unsigned int shift)
 	pages.base = os_reserve(size);
 	if (!pages.base)
 		return false;
-	tables = reserve_table(slabs + words + chunks * os.nr_nodes);
-	if (tables && !os_allow_reads(tables, bytes_of_slabs(readable))) {
-		unreserve_table(tables, slabs + words + chunks * os.nr_nodes);
-		tables = NULL;
-	}
-	if (tables && !reserve_marks(size)) {
-		unreserve_table(tables, slabs + words + chunks * os.nr_nodes);
-		tables = NULL;
-	}
+	tables = reserve_tables(size, slabs + words + chunks * os.nr_nodes, readable);
 	if (!tables) {
 		os_unreserve(pages.base, size);
 		return false;
@@ -217,27 +219,17 @@ static struct chunk *grow_range(struct range *range)
 
 static int take_from_chunk(struct range *range, struct chunk *chunk, unsigned int order)
 {
-	bool limited = os_load_relaxed(&page_limit.hard) != PAGE_NO_LIMIT;
 	unsigned int dirty = chunk->nr_dirty, clean;
 	size_t whole = range_whole_of(chunk);
-	struct chunk before;
-	int page;
+	int page = chunk_take(chunk, order);
 
-	if (os_unlikely(limited))
-		before = *chunk;
-	page = chunk_take(chunk, order);
 	if (page < 0)
 		return NO_RUN;
 	dirty -= chunk->nr_dirty;
 	clean = (1u << order) - dirty;
 	if (clean && !page_hold(clean)) {
-		/* The limit was set a moment ago: LIMIT-H2 holds from the next run on. */
-		if (!limited) {
-			page_hold_anyway(clean);
-		} else {
-			*chunk = before;
-			return REFUSED;
-		}
+		chunk_give_untouched(chunk, (unsigned int)page, order);
+		return REFUSED;
 	}
 	range->dirty -= dirty;
 	range->whole -= whole;
