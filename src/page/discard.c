@@ -112,7 +112,7 @@ void range_return(struct range *range, struct chunk *chunk, unsigned int page, u
 		discard_dirty(range, chunk, true);
 		return;
 	}
-	/* As in trim(), whatever the answer. */
+	/* As in trim_range(), whatever the answer. */
 	huge_may_part(range, chunk);
 	discard_between(range, chunk, page & ~(system_pages - 1),
 			(end + system_pages - 1) & ~(system_pages - 1), true);
@@ -253,7 +253,7 @@ bool page_decay(unsigned int node)
 /* Return `wanted` dirty pages, if there are so many, step by step: of free chunks, or of all.
  * Returns how many. A caller that wants all pages returned gets it, even if the system may undo
  * it. */
-static size_t trim(struct range *range, size_t wanted, bool parts)
+static size_t trim_range(struct range *range, size_t wanted, bool parts)
 {
 	size_t given = 0;
 	uint32_t i = 0;
@@ -293,9 +293,9 @@ void page_trim_to(size_t keep)
 
 	left -= smaller(left, map_trim(left << OS_PAGE_SHIFT) >> OS_PAGE_SHIFT);
 	for (uint32_t node = 0; node < os.nr_nodes && left; node++)
-		left -= smaller(left, trim(&ranges[node], left, false));
+		left -= smaller(left, trim_range(&ranges[node], left, false));
 	for (uint32_t node = 0; node < os.nr_nodes && left; node++)
-		left -= smaller(left, trim(&ranges[node], left, true));
+		left -= smaller(left, trim_range(&ranges[node], left, true));
 	for (uint32_t node = 0; node < os.nr_nodes; node++)
 		forget_peak(&ranges[node]);
 }

@@ -41,15 +41,14 @@ static size_t of_memory(unsigned int part)
 	return (os_load_relaxed(&os.memory) >> OS_PAGE_SHIFT) / part / os.nr_cpu_nodes;
 }
 
-/* Dirty pages that may always stay: this number of bytes, or more if page_keep says so. */
+/* Dirty pages that may always stay, by default this number of bytes. */
 static size_t keep_pages(size_t bytes)
 {
 	if (page_is_above_soft())
 		return 0;
 	if (os_options.tiny || (!os_options.decay && !os_options.decay_never))
 		bytes /= TINY_PART;
-	return larger(smaller(bytes >> OS_PAGE_SHIFT, of_memory(ALWAYS_PART)),
-		      (size_t)os_options.page_keep << 20 >> OS_PAGE_SHIFT);
+	return smaller(bytes >> OS_PAGE_SHIFT, of_memory(ALWAYS_PART));
 }
 
 size_t keep_most(void)

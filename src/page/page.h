@@ -25,8 +25,8 @@
  *      chunks go back above PAGE_KEEP_CHUNKS of them, parts of chunks above PAGE_KEEP_PARTS or a
  *      quarter of the memory in use. In addition to both, memory that was in use lately stays: all
  *      of it for a moment, and then on a curve of time (decay.h), up to the option decay_most. Each
- *      of these is at most a part of memory (keep.c). With page_keep=N, nothing goes back below N
- *      MiB without page_trim(). The limit may be exceeded: by memory that one call does not return
+ *      of these is at most a part of memory (keep.c). With decay=never, nothing returns
+ *      without page_trim(). The limit may be exceeded: by memory that one call does not return
  *      because that would take long (PAGE_DISCARD_MAX), and by memory that the system cannot take
  *      back: parts of its own, larger pages, and parts of chunks for which it has no more mappings
  *      (huge.h). Locked memory goes only above the soft limit, in page_trim() and in

@@ -33,13 +33,13 @@ static void understands_all(void **state)
 	int lines;
 
 	(void)state;
-	assert_true(parse(
-		"backend=trylock;numa=fake=4,slab_nomerge slab_strict_numa;"
-		"slab_max_order=5;slab_min_objects=17;"
-		"slab_freelist_hardened;slab_freelist_random;slab_debug=F;panic_on_warn;help;"
-		"reserve=512;page_keep=1024;sheaf_budget=640;decay=0;decay=never;decay_most=7;"
-		"background;random_kmalloc_caches=7;verbose",
-		&lines));
+	assert_true(
+		parse("backend=trylock;numa=fake=4,slab_nomerge slab_strict_numa;"
+		      "slab_max_order=5;slab_min_objects=17;"
+		      "slab_freelist_hardened;slab_freelist_random;slab_debug=F;panic_on_warn;help;"
+		      "reserve=512;sheaf_budget=640;decay=0;decay=never;decay_most=7;"
+		      "background;random_kmalloc_caches=7;verbose",
+		      &lines));
 	assert_int_equal(lines, 0);
 	assert_int_equal(os_options.backend_trylock, 1);
 	assert_int_equal(os_options.help, 1);
@@ -55,7 +55,6 @@ static void understands_all(void **state)
 	assert_int_equal(os_options.check_free, 0);
 	assert_int_equal(os_options.random, 1);
 	assert_int_equal(os_options.reserve, 512);
-	assert_int_equal(os_options.page_keep, 1024);
 	assert_int_equal(os_options.sheaf_budget, 640);
 	assert_int_equal(os_options.decay, 0);
 	assert_int_equal(os_options.decay_never, 1);

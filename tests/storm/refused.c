@@ -38,7 +38,7 @@ static const char *const sets[] = {
 	"hard_limit=8",
 	"soft_limit=1;hard_limit=12;numa=fake=2",
 	"decay=0",
-	"decay=1;background;page_keep=1",
+	"decay=1;background",
 	"numa=fake=4;slab_strict_numa",
 	"slub_tiny;slab_freelist_random",
 	"backend=trylock;sheaf_budget=1;slab_max_order=0;random_kmalloc_caches=4",

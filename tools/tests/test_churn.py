@@ -51,7 +51,7 @@ class Churn(unittest.TestCase):
         ours, kept = churn.cells(workers(), "times", True)[:2]
         self.assertEqual(ours.arguments, kept.arguments)
         self.assertEqual(dict(kept.worker.allocator.environment)["SHEAF_OPTIONS"].split(";")[-1],
-                         "page_keep=1024")
+                         "decay=never")
 
     def test_heaps_are_larger_than_caches(self) -> None:
         for quick, largest in ((True, 128 << 20), (False, 512 << 20)):

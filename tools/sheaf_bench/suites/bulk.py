@@ -42,7 +42,7 @@ GEOMETRY = "slab_min_objects=20"
 KEEP = {"MALLOC_TRIM_THRESHOLD_": str(1 << 40), "MALLOC_TOP_PAD_": "0",
         "MALLOC_CONF": "dirty_decay_ms:-1,muzzy_decay_ms:-1",
         "MIMALLOC_ALLOW_DECOMMIT": "0", "MIMALLOC_PURGE_DELAY": "-1", "TCMALLOC_RELEASE_RATE": "0"}
-KEEP_OPTION = f"page_keep={4 * TOTAL // MIB}"
+KEEP_OPTION = "decay=never"
 
 
 def with_environment(worker: Worker, added: dict[str, str]) -> Worker:

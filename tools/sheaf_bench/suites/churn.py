@@ -16,7 +16,7 @@ from ..allocators import CPU_SLAB, HARNESS, ONE_SIZE, OURS, Worker, peers, ready
 from ..document import Document
 from .bulk import with_options
 from .cells import Cell, Part, measure
-from .churn_report import (BYTES, FAULTS, KEEP, MOMENTS, OBJECTS, ORDERS, PHASES, QUICK_OBJECTS, UNIT,
+from .churn_report import (BYTES, FAULTS, MOMENTS, OBJECTS, ORDERS, PHASES, QUICK_OBJECTS, UNIT,
                            notes, pictures, tables)
 from .rates import DPDK
 from .suite import IDLE, Settings, Suite
@@ -52,10 +52,9 @@ def _entries(workers: list[Worker]) -> list[tuple[Worker, dict[str, Any]]]:
     found: list[tuple[Worker, dict[str, Any]]] = []
     for worker in workers:
         if worker.name in wanted:
-            found.append((worker, {"allocator": worker.name, "page_keep": 0}))
+            found.append((worker, {"allocator": worker.name, "kept": 0}))
         if worker.name == OURS:
-            found.append((with_options(worker, f"page_keep={KEEP}"),
-                          {"allocator": OURS, "page_keep": KEEP}))
+            found.append((with_options(worker, "decay=never"), {"allocator": OURS, "kept": 1}))
     return found
 
 

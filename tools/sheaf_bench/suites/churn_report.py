@@ -17,7 +17,6 @@ from .suite import Table
 UNIT = "ns/object"
 FAULTS = "faults/1000 objects"
 BYTES = "bytes/object"
-KEEP = 1024  # MiB of free pages that the variant of ours keeps
 KEPT = f"{OURS} keep"
 # By size: 64 MiB, more than most CPUs' caches; and 512 MiB, more than the library keeps for longer than
 # a moment (decay_most).
@@ -33,12 +32,12 @@ Params = Mapping[str, Any]
 
 
 def label(params: Params) -> str:
-    return KEPT if params["page_keep"] else params["allocator"]
+    return KEPT if params["kept"] else params["allocator"]
 
 
 def who(document: Document) -> dict[str, dict[str, Any]]:
     """The params of each entry, by its label, in the order of measurement."""
-    keys = ("allocator", "page_keep")
+    keys = ("allocator", "kept")
     return {label(one.params): {key: one.params[key] for key in keys} for one in document.results}
 
 
@@ -111,7 +110,7 @@ def notes(document: Document) -> list[str]:
             f"{document.machine['idle_ms'] / 1000:g} s and one more free later; and after a hundredth "
             "as many objects were allocated and freed again. Where half of the objects are freed, the "
             "other half counts, too. A quick run has fewer objects of 512 bytes.",
-            f"{KEPT}: {OURS} with page_keep={KEEP}. Peers have their default settings. Pools (dpdk) take "
+            f"{KEPT}: {OURS} returns no free memory (decay=never). Peers have their default settings. Pools (dpdk) take "
             "all of their memory at the start, so they are omitted.",
             *failed_and_missing(document)]
 
