@@ -4,7 +4,8 @@
  * load on the simulator's invented CPUs. tests/walk/ proves the assembly equal to these.
  *
  * c_section_begin() finds the slot of this CPU, or its stand-in, and enters; c_section_commit() is
- * the one store, and fails if the section was aborted before it; c_section_end() leaves.
+ * the one store, and fails if the section was aborted before it. A slot that is declared with
+ * C_LEAVES is left at the end of the function.
  */
 #ifndef SHEAF_OS_SECTION_C_H
 #define SHEAF_OS_SECTION_C_H
@@ -56,16 +57,20 @@ static inline void c_section_see_stop(void)
 		os_fence();
 }
 
-static inline void c_section_end(struct slot *slot)
+static inline void c_section_end(struct slot *const *slot)
 {
+	if (!*slot)
+		return;
 #ifdef SHEAF_SIM
 	if (os_sim_restarts()) {
-		os_sim_section_leave(slot);
+		os_sim_section_leave(*slot);
 		return;
 	}
 #endif
-	os_store_release(&slot->lock, 0);
+	os_store_release(&(*slot)->lock, 0);
 }
+
+#define C_LEAVES __attribute__((cleanup(c_section_end)))
 
 static inline bool c_section_live(void)
 {
@@ -117,6 +122,20 @@ static inline struct sheaf *c_main(struct slot *slot)
 	return os_load_relaxed(&slot->main);
 }
 
+struct c_main {
+	struct sheaf *sheaf;
+	uint64_t word;
+	uint32_t size;
+};
+
+static inline struct c_main c_read_main(struct slot *slot)
+{
+	struct sheaf *m = c_main(slot);
+	uint64_t word = c_word(m);
+
+	return (struct c_main){m, word, (uint32_t)word & SHEAF_SIZE};
+}
+
 static inline struct sheaf *c_spare(struct slot *slot, struct sheaf *m)
 {
 	return (struct sheaf *)(os_load_relaxed(&slot->pair) ^ (uintptr_t)m);
@@ -143,41 +162,30 @@ static inline bool c_is_home(struct slot *slot, const void *object)
 
 C_SECTION bool c_pop(char *handle, void **object)
 {
-	struct slot *slot = c_section_begin(handle);
-	bool done = false;
+	struct slot *slot C_LEAVES = c_section_begin(handle);
+	struct c_main m;
 
 	if (!slot)
 		return false;
-	struct sheaf *m = c_main(slot);
-	uint64_t word = c_word(m);
-	uint32_t size = (uint32_t)word & SHEAF_SIZE;
-
-	if (size) {
-		*object = os_load_relaxed(&m->objects[size - 1]);
-		word += (os.counting ? SHEAF_POP : 0) - 1;
-		done = c_section_commit(&m->word, word);
-	}
-	c_section_end(slot);
-	return done;
+	m = c_read_main(slot);
+	if (!m.size)
+		return false;
+	*object = os_load_relaxed(&m.sheaf->objects[m.size - 1]);
+	return c_section_commit(&m.sheaf->word, m.word + ((os.counting ? SHEAF_POP : 0) - 1));
 }
 
 C_SECTION bool c_pop_sampled(char *handle, void **object)
 {
-	struct slot *slot = c_section_begin(handle);
-	bool done = false;
+	struct slot *slot C_LEAVES = c_section_begin(handle);
+	struct c_main m;
 
 	if (!slot)
 		return false;
-	struct sheaf *m = c_main(slot);
-	uint64_t word = c_word(m);
-	uint32_t size = (uint32_t)word & SHEAF_SIZE;
-
-	if (size && word >> SHEAF_DUE_SHIFT != SHEAF_DUE) {
-		*object = os_load_relaxed(&m->objects[size - 1]);
-		done = c_section_commit(&m->word, word + SHEAF_STEP + SHEAF_POP - 1);
-	}
-	c_section_end(slot);
-	return done;
+	m = c_read_main(slot);
+	if (!m.size || m.word >> SHEAF_DUE_SHIFT == SHEAF_DUE)
+		return false;
+	*object = os_load_relaxed(&m.sheaf->objects[m.size - 1]);
+	return c_section_commit(&m.sheaf->word, m.word + SHEAF_STEP + SHEAF_POP - 1);
 }
 
 /* What to add to a word in which a sample is due, so that the next one is due at the nth pop. */
@@ -188,250 +196,197 @@ static inline uint64_t c_not_due_for(uint32_t n)
 
 C_SECTION bool c_arm(struct section_slots *s, uint32_t n)
 {
-	struct slot *slot = c_section_begin(s->handle);
-	bool done = false;
+	struct slot *slot C_LEAVES = c_section_begin(s->handle);
+	struct c_main m;
 
 	if (!slot)
 		return false;
-	struct sheaf *m = c_main(slot);
-	uint64_t word = c_word(m);
-
-	if (word >> SHEAF_DUE_SHIFT == SHEAF_DUE)
-		done = c_section_commit(&m->word, word + c_not_due_for(n));
-	c_section_end(slot);
-	return done;
+	m = c_read_main(slot);
+	return m.word >> SHEAF_DUE_SHIFT == SHEAF_DUE &&
+	       c_section_commit(&m.sheaf->word, m.word + c_not_due_for(n));
 }
 
 C_SECTION bool c_push(char *handle, void *object)
 {
-	struct slot *slot = c_section_begin(handle);
-	bool done = false;
+	struct slot *slot C_LEAVES = c_section_begin(handle);
+	struct c_main m;
 
-	if (!slot)
+	if (!slot || !c_is_home(slot, object))
 		return false;
-	if (c_is_home(slot, object)) {
-		struct sheaf *m = c_main(slot);
-		uint64_t word = c_word(m);
-		uint32_t size = (uint32_t)word & SHEAF_SIZE;
-
-		if (size < m->capacity && c_section_live()) {
-			c_section_store(&m->objects[size], object);
-			c_show(slot, word + 1);
-			done = c_section_commit(&m->word, word + 1);
-		}
-	}
-	c_section_end(slot);
-	return done;
+	m = c_read_main(slot);
+	if (m.size >= m.sheaf->capacity || !c_section_live())
+		return false;
+	c_section_store(&m.sheaf->objects[m.size], object);
+	c_show(slot, m.word + 1);
+	return c_section_commit(&m.sheaf->word, m.word + 1);
 }
 
 C_SECTION unsigned int c_pop_bulk(struct section_slots *s, void **objects, unsigned int n)
 {
-	struct slot *slot = c_section_begin(s->handle);
-	unsigned int count = 0;
+	struct slot *slot C_LEAVES = c_section_begin(s->handle);
+	struct c_main m;
+	uint32_t count;
 
 	if (!slot)
 		return 0;
-	struct sheaf *m = c_main(slot);
-	uint64_t word = c_word(m);
-	uint32_t size = (uint32_t)word & SHEAF_SIZE;
-
-	count = size < n ? size : n;
+	m = c_read_main(slot);
+	count = m.size < n ? m.size : n;
 	for (unsigned int i = 0; i < count; i++)
-		objects[i] = os_load_relaxed(&m->objects[size - count + i]);
-	if (count && !c_section_commit(&m->word, word - count))
-		count = 0;
-	c_section_end(slot);
-	return count;
+		objects[i] = os_load_relaxed(&m.sheaf->objects[m.size - count + i]);
+	return count && c_section_commit(&m.sheaf->word, m.word - count) ? count : 0;
 }
 
 C_SECTION unsigned int c_push_bulk(struct section_slots *s, void **objects, unsigned int n)
 {
-	struct slot *slot = c_section_begin(s->handle);
-	unsigned int count;
-	uintptr_t bits = 0;
+	struct slot *slot C_LEAVES = c_section_begin(s->handle);
+	uintptr_t home, bits = 0;
+	uint32_t room, count;
+	struct c_main m;
 
 	if (!slot)
 		return 0;
-	struct sheaf *m = c_main(slot);
-	uint64_t word = c_word(m);
-	uint32_t size = (uint32_t)word & SHEAF_SIZE, room = m->capacity - size;
-	uintptr_t home = os_load_relaxed(&slot->home);
-
+	m = c_read_main(slot);
+	room = m.sheaf->capacity - m.size;
 	count = room < n ? room : n;
+	home = os_load_relaxed(&slot->home);
 	for (unsigned int i = 0; i < count && c_section_live(); i++) {
-		c_section_store(&m->objects[size + i], objects[i]);
+		c_section_store(&m.sheaf->objects[m.size + i], objects[i]);
 		bits |= (uintptr_t)objects[i] - home;
 	}
-	if (bits >= os_load_relaxed(&slot->home_size) ||
-	    (count && !c_section_commit(&m->word, word + count)))
-		count = 0;
-	c_section_end(slot);
-	return count;
+	if (bits >= os_load_relaxed(&slot->home_size))
+		return 0;
+	return count && c_section_commit(&m.sheaf->word, m.word + count) ? count : 0;
 }
 
 C_SECTION bool c_swap(struct section_slots *s, bool wants_empty_main)
 {
-	struct slot *slot = c_section_begin(s->handle);
-	bool done = false;
+	struct slot *slot C_LEAVES = c_section_begin(s->handle);
+	struct sheaf *m, *p;
 
-	if (!slot)
+	if (!slot || !c_may_change(slot, &s->stop))
 		return false;
-	bool may = c_may_change(slot, &s->stop);
-	struct sheaf *m = c_main(slot), *p = c_spare(slot, m);
-
-	if (may && p && c_section_live() &&
-	    (wants_empty_main ? c_size(m) == 0 && c_size(p) != 0
-			      : c_size(m) >= m->capacity && c_size(p) < p->capacity))
-		done = c_section_commit(&slot->main, p);
-	c_section_end(slot);
-	return done;
+	m = c_main(slot);
+	p = c_spare(slot, m);
+	if (!p || !c_section_live())
+		return false;
+	return (wants_empty_main ? c_size(m) == 0 && c_size(p) != 0
+				 : c_size(m) >= m->capacity && c_size(p) < p->capacity) &&
+	       c_section_commit(&slot->main, p);
 }
 
 C_SECTION bool c_replace_spare(struct section_slots *s, struct sheaf *sheaf, struct sheaf **old)
 {
-	struct slot *slot = c_section_begin(s->handle);
-	bool done = false;
+	struct slot *slot C_LEAVES = c_section_begin(s->handle);
+	struct sheaf *m, *p;
 
-	if (!slot)
+	if (!slot || !c_may_change(slot, &s->stop))
 		return false;
-	bool may = c_may_change(slot, &s->stop);
-	struct sheaf *m = c_main(slot), *p = c_spare(slot, m);
-
-	if (may && c_section_commit(&slot->pair, (uintptr_t)m ^ (uintptr_t)sheaf)) {
-		*old = p;
-		done = true;
-	}
-	c_section_end(slot);
-	return done;
+	m = c_main(slot);
+	p = c_spare(slot, m);
+	if (!c_section_commit(&slot->pair, (uintptr_t)m ^ (uintptr_t)sheaf))
+		return false;
+	*old = p;
+	return true;
 }
 
 C_SECTION bool c_put_spare(struct section_slots *s, struct sheaf *sheaf)
 {
-	struct slot *slot = c_section_begin(s->handle);
-	bool done = false;
+	struct slot *slot C_LEAVES = c_section_begin(s->handle);
+	struct sheaf *m;
 
-	if (!slot)
+	if (!slot || !c_may_change(slot, &s->stop))
 		return false;
-	bool may = c_may_change(slot, &s->stop);
-	struct sheaf *m = c_main(slot), *p = c_spare(slot, m);
+	m = c_main(slot);
+	return !c_spare(slot, m) && c_section_commit(&slot->pair, (uintptr_t)m ^ (uintptr_t)sheaf);
+}
 
-	if (may && !p)
-		done = c_section_commit(&slot->pair, (uintptr_t)m ^ (uintptr_t)sheaf);
-	c_section_end(slot);
-	return done;
+/* Of a sheaf whose word has no pops. */
+static inline bool c_append(struct sheaf *sheaf, void *object)
+{
+	uint32_t size = c_size(sheaf);
+
+	if (size >= sheaf->capacity || !c_section_live())
+		return false;
+	c_section_store(&sheaf->objects[size], object);
+	return c_section_commit(&sheaf->size, size + 1);
 }
 
 C_SECTION bool c_push_rcu(char *handle, void *object)
 {
-	struct slot *slot = c_section_begin(handle);
-	bool done = false;
+	struct slot *slot C_LEAVES = c_section_begin(handle);
 
-	if (!slot)
-		return false;
-	if (c_is_home(slot, object)) {
-		struct sheaf *sheaf = os_load_relaxed(&slot->rcu_free);
-		uint32_t size = c_size(sheaf);
-
-		if (size < sheaf->capacity && c_section_live()) {
-			c_section_store(&sheaf->objects[size], object);
-			done = c_section_commit(&sheaf->size, size + 1);
-		}
-	}
-	c_section_end(slot);
-	return done;
+	return slot && c_is_home(slot, object) &&
+	       c_append(os_load_relaxed(&slot->rcu_free), object);
 }
 
 C_SECTION bool c_replace_rcu(struct section_slots *s, struct sheaf *sheaf, struct sheaf **old)
 {
-	struct slot *slot = c_section_begin(s->handle);
-	bool done = false;
+	struct slot *slot C_LEAVES = c_section_begin(s->handle);
+	struct sheaf *was;
 
-	if (!slot)
+	if (!slot || !c_is_home(slot, sheaf->objects[0]) || !c_may_change(slot, &s->rcu_stop))
 		return false;
-	bool may = c_is_home(slot, sheaf->objects[0]) && c_may_change(slot, &s->rcu_stop);
-	struct sheaf *was = os_load_relaxed(&slot->rcu_free);
-
-	if (may && c_section_commit(&slot->rcu_free, sheaf)) {
-		*old = was;
-		done = true;
-	}
-	c_section_end(slot);
-	return done;
+	was = os_load_relaxed(&slot->rcu_free);
+	if (!c_section_commit(&slot->rcu_free, sheaf))
+		return false;
+	*old = was;
+	return true;
 }
 
 C_SECTION bool c_push_remote(char *handle, unsigned int kind, void *object)
 {
-	struct slot *slot = c_section_begin(handle);
-	bool done = false;
+	struct slot *slot C_LEAVES = c_section_begin(handle);
+	struct sheaf *sheaf;
 
 	if (!slot)
 		return false;
-	struct sheaf *sheaf = (struct sheaf *)os_load_relaxed(&slot->cells[slot_remote_cell(kind)]);
-
-	if (sheaf && c_section_live() && os_load_relaxed(&sheaf->filled_by) == kind + 1) {
-		uint32_t size = c_size(sheaf);
-
-		if (size < sheaf->capacity && c_section_live()) {
-			c_section_store(&sheaf->objects[size], object);
-			done = c_section_commit(&sheaf->size, size + 1);
-		}
-	}
-	c_section_end(slot);
-	return done;
+	sheaf = (struct sheaf *)os_load_relaxed(&slot->cells[slot_remote_cell(kind)]);
+	return sheaf && c_section_live() && os_load_relaxed(&sheaf->filled_by) == kind + 1 &&
+	       c_append(sheaf, object);
 }
 
 C_SECTION bool c_replace_remote(struct section_slots *s, unsigned int kind, struct sheaf *sheaf,
 				struct sheaf **old)
 {
-	struct slot *slot = c_section_begin(s->handle);
-	bool done = false;
+	struct slot *slot C_LEAVES = c_section_begin(s->handle);
+	uintptr_t *cell, was;
 
-	if (!slot)
+	if (!slot || !c_may_change(slot, &s->stop) || os_load_acquire(&s->rcu_stop))
 		return false;
-	bool may = c_may_change(slot, &s->stop) && !os_load_acquire(&s->rcu_stop);
-	uintptr_t *cell = &slot->cells[slot_remote_cell(kind)], was = os_load_relaxed(cell);
-
-	if (may && c_section_commit(cell, (uintptr_t)sheaf)) {
-		*old = (struct sheaf *)was;
-		done = true;
-	}
-	c_section_end(slot);
-	return done;
+	cell = &slot->cells[slot_remote_cell(kind)];
+	was = os_load_relaxed(cell);
+	if (!c_section_commit(cell, (uintptr_t)sheaf))
+		return false;
+	*old = (struct sheaf *)was;
+	return true;
 }
 
 /* The words of a closed slot are 0, which no key matches. */
 C_SECTION bool c_stock(struct section_slots *s, unsigned int cell, uint64_t key, uint64_t add)
 {
-	struct slot *slot = c_section_begin(s->handle);
-	bool done = false;
+	struct slot *slot C_LEAVES = c_section_begin(s->handle);
+	uint64_t word;
 
 	if (!slot)
 		return false;
-	uint64_t word = os_load_relaxed(&slot->cells[cell]) + add;
-
-	if ((word ^ key) >> SECTION_STOCK_BITS == 0)
-		done = c_section_commit(&slot->cells[cell], word);
-	c_section_end(slot);
-	return done;
+	word = os_load_relaxed(&slot->cells[cell]) + add;
+	return (word ^ key) >> SECTION_STOCK_BITS == 0 &&
+	       c_section_commit(&slot->cells[cell], word);
 }
 
 C_SECTION bool c_stock_swap(struct section_slots *s, unsigned int cell, uint64_t word,
 			    uint64_t *old)
 {
-	struct slot *slot = c_section_begin(s->handle);
-	bool done = false;
+	struct slot *slot C_LEAVES = c_section_begin(s->handle);
+	uint64_t was;
 
-	if (!slot)
+	if (!slot || !c_may_change(slot, &s->stop))
 		return false;
-	if (c_may_change(slot, &s->stop)) {
-		uint64_t was = os_load_relaxed(&slot->cells[cell]);
-
-		done = c_section_commit(&slot->cells[cell], word);
-		if (done)
-			*old = was;
-	}
-	c_section_end(slot);
-	return done;
+	was = os_load_relaxed(&slot->cells[cell]);
+	if (!c_section_commit(&slot->cells[cell], word))
+		return false;
+	*old = was;
+	return true;
 }
 
 #endif
