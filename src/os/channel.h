@@ -31,7 +31,7 @@
 #include <stdint.h>
 
 #include "os/compiler.h"
-#include "os/descriptor.h"
+#include "os/file.h"
 
 #define CHANNEL_MS	 10
 #define CHANNEL_PATIENCE 1000 /* ms */

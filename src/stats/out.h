@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "os/descriptor.h"
+#include "os/file.h"
 
 #define OUT_BYTES 4096
 

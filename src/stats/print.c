@@ -10,7 +10,7 @@
 
 #include "cache/list.h"
 #include "debug/slab_debug.h"
-#include "os/descriptor.h"
+#include "os/file.h"
 #include "os/machine.h"
 #include "os/options/options.h"
 #include "os/report/report.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Limits of control groups, in hierarchies of files that look like those of the system. */
-#include "os/linux/cgroup.h"
+#include "os/linux/linux.h"
 
 #include <stdint.h>
 #include <stdio.h>

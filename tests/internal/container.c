@@ -16,7 +16,7 @@
 #include "kit/needs.h"
 #include "kit/process.h"
 #include "kit/unit.h"
-#include "os/linux/file.h"
+#include "os/file.h"
 #include "os/memory.h"
 #include "os/options/options.h"
 #include "page/page.h"

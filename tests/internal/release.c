@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Which versions of the kernel lose aborts on AArch64, as distributions write them. */
-#include "os/linux/release.h"
+#include "os/linux/linux.h"
 
 #include "kit/unit.h"
 

@@ -3,7 +3,7 @@
 
 A process with SHEAF_OPTIONS=stats or stats=live has /dev/shm/libsheaf-PID, readable by its user only.
 It removes the file at exit, but not if it is killed. As long as it uses the file it holds a shared
-flock() on it; src/os/linux/counter_file.h describes how. The PID in the name does not prove who owns a file:
+flock() on it; src/os/linux/counter_file.c describes how. The PID in the name does not prove who owns a file:
 a process in another PID namespace may have the same one. So a file is removed only with its lock held
 exclusively.
 """

@@ -1,14 +1,19 @@
 /* SPDX-License-Identifier: MIT */
-/* Limits of control groups; see cgroup.h. */
-#include "os/linux/cgroup.h"
-
-#include <stdbool.h>
+/*
+ * What the process's control group grants: memory, and the time of so many CPUs. A group has no
+ * more than those around it, up to the root of the hierarchy that this process sees. Memory of both
+ * versions, CPUs of version 2.
+ *
+ *   /proc/self/cgroup:  0::/a/b       memory.max, memory.high, cpu.max in ROOT/a/b, ROOT/a, ROOT
+ *                       4:memory:/c   memory.limit_in_bytes in ROOT/memory/c, ROOT/memory
+ */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "os/linux/file.h"
+#include "os/file.h"
+#include "os/linux/linux.h"
 
 #define FILE_NAME 32 /* bytes of the longest one, with a slash */
 

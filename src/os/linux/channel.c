@@ -13,7 +13,6 @@
 
 #include "os/assert.h"
 #include "os/atomic.h"
-#include "os/linux/file.h"
 #include "os/machine.h"
 #include "os/report/report.h"
 #include "os/thread.h"

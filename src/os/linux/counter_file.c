@@ -1,19 +1,35 @@
 /* SPDX-License-Identifier: MIT */
-/* The life of the file of counters; see counter_file.h. */
-#include "os/linux/counter_file.h"
-
+/*
+ * The life of the file /dev/shm/libsheaf-PID, readable by its owner only: created, extended with
+ * holes, removed. shared.c maps it.
+ *
+ * The file is removed at exit. A file that a killed process left is removed by the next process
+ * with its PID, or by `sheaf info`. A PID is not enough to identify the owner: another PID
+ * namespace may have the same one. So the process holds a flock() on the file for as long as it
+ * uses it, and others must take the lock before they remove the file. The lock belongs to the open
+ * file description, and the mapping of the head keeps that alive, whether or not the program closes
+ * the descriptor. A forked child keeps the mapping until it has replaced it with its own memory.
+ *
+ * The descriptor stays open (os/file.h), for a process that changes its user or its root directory
+ * later and could not open the file again. Such a process cannot remove the file either: it returns
+ * the memory, and the name is removed like that of a killed process.
+ *
+ * Invariants
+ *  COUNTER_FILE-C1. Only the process that created a file, or one that holds its lock exclusively,
+ *      unlinks it. Argued: counter_file_remove() compares device and inode with those of the file
+ *      that it created; remove_left_over() holds the lock.
+ *
+ * Locks: none; callers hold OS_RANK_CACHES, or are the only thread after fork;
+ * counter_file_fill() needs neither. Callers: src/os/linux/shared.c.
+ */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include "os/counters.h"
-#include "os/descriptor.h"
-#include "os/linux/file.h"
+#include "os/file.h"
+#include "os/linux/linux.h"
 #include "os/report/report.h"
 
 #define PATH	 "/dev/shm/libsheaf-%d"
@@ -30,27 +46,6 @@ static void path_of(pid_t pid, char *path, size_t size)
 	snprintf(path, size, PATH, (int)pid);
 }
 
-static bool same_file(const struct stat *one, const struct stat *other)
-{
-	return one->st_dev == other->st_dev && one->st_ino == other->st_ino;
-}
-
-static bool is_the_file(const struct stat *one)
-{
-	return one->st_dev == ours.file.device && one->st_ino == ours.file.inode;
-}
-
-/* With system calls: the C library's functions are cancellation points, and a lock is held. */
-static int open_file(const char *path, int flags)
-{
-	return (int)syscall(SYS_openat, AT_FDCWD, path, flags | O_CLOEXEC | O_NOFOLLOW, 0600);
-}
-
-static void close_file(int file)
-{
-	syscall(SYS_close, file);
-}
-
 /* Unless another process put a different file in its place. A process that has changed its user or
  * its root directory may not remove the name, and gives back the memory. Other threads may still
  * count, so the file stays as long as it was. */
@@ -63,7 +58,7 @@ void counter_file_remove(void)
 	if (!ours.owner)
 		return;
 	path_of(ours.owner, path, sizeof(path));
-	gone = lstat(path, &now) == 0 && (!is_the_file(&now) || unlink(path) == 0);
+	gone = lstat(path, &now) == 0 && (!os_descriptor_is(&ours.file, &now) || unlink(path) == 0);
 	if (!gone && os_descriptor_is_ours(&ours.file) && fstat(ours.file.file, &now) == 0)
 		syscall(SYS_fallocate, ours.file.file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
 			(off_t)0, now.st_size);
@@ -74,7 +69,7 @@ void counter_file_remove(void)
 /* Remove a file with our PID that no process uses. Returns false if one does. */
 static bool remove_left_over(const char *path)
 {
-	int file = open_file(path, O_RDONLY | O_NONBLOCK);
+	int file = os_file_open(path, O_RDONLY | O_NONBLOCK | O_NOFOLLOW);
 	struct stat opened, named;
 	bool done = false;
 
@@ -83,10 +78,11 @@ static bool remove_left_over(const char *path)
 	if (fstat(file, &opened) == 0 && S_ISREG(opened.st_mode) &&
 	    (opened.st_uid == geteuid() || !geteuid()) && flock(file, LOCK_EX | LOCK_NB) == 0 &&
 	    lstat(path, &named) == 0)
-		done = !same_file(&named, &opened) || unlink(path) == 0;
+		done = named.st_dev != opened.st_dev || named.st_ino != opened.st_ino ||
+		       unlink(path) == 0;
 	if (!done)
 		errno = EBUSY;
-	close_file(file);
+	os_file_close(file);
 	return done;
 }
 
@@ -94,7 +90,7 @@ static bool remove_left_over(const char *path)
 static bool make_file(const char *path)
 {
 	for (int i = 0; i < ATTEMPTS; i++) {
-		int file = open_file(path, O_RDWR | O_CREAT | O_EXCL), error;
+		int file = os_file_open(path, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW), error;
 		struct stat made;
 
 		if (file < 0 && (errno != EEXIST || !remove_left_over(path)))
@@ -110,7 +106,7 @@ static bool make_file(const char *path)
 		/* If it is locked, a process that removes it holds the lock. */
 		if (error != EWOULDBLOCK)
 			unlink(path);
-		close_file(file);
+		os_file_close(file);
 		errno = error;
 	}
 	return false;
@@ -119,13 +115,13 @@ static bool make_file(const char *path)
 /* The file that we created, after the program has closed it; -1 with errno. */
 static int open_again(const char *path)
 {
-	int file = open_file(path, O_RDWR | O_NONBLOCK);
+	int file = os_file_open(path, O_RDWR | O_NONBLOCK | O_NOFOLLOW);
 	struct stat now;
 
-	if (file >= 0 && fstat(file, &now) == 0 && is_the_file(&now))
+	if (file >= 0 && fstat(file, &now) == 0 && os_descriptor_is(&ours.file, &now))
 		return file;
 	if (file >= 0) {
-		close_file(file);
+		os_file_close(file);
 		errno = ESTALE;
 	}
 	return -1;
@@ -186,7 +182,7 @@ bool counter_file_fill(size_t offset, size_t size, size_t step, unsigned int n)
 				 : "there is no memory for more",
 			strerror(errno));
 	if (!is_open && file >= 0)
-		close_file(file);
+		os_file_close(file);
 	return done;
 }
 

@@ -1,20 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /* See file.h. */
-#include "os/linux/file.h"
-
-#include <fcntl.h>
-#include <sys/syscall.h>
-#include <unistd.h>
+#include "os/file.h"
 
 int os_file_read(const char *path, char *text, size_t size)
 {
-	int file = (int)syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
+	int file = os_file_open(path, O_RDONLY);
 	ssize_t length;
 
 	if (file < 0)
 		return -1;
 	length = syscall(SYS_read, file, text, size - 1);
-	syscall(SYS_close, file);
+	os_file_close(file);
 	if (length < 0)
 		return -1;
 	text[length] = '\0';

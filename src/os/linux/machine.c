@@ -24,9 +24,7 @@
 #include <unistd.h>
 
 #include "os/atomic.h"
-#include "os/linux/release.h"
-#include "os/linux/shared.h"
-#include "os/linux/topology.h"
+#include "os/linux/linux.h"
 #include "os/memory.h"
 #include "os/options/options.h"
 #include "os/report/report.h"

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "os/atomic.h"
-#include "os/linux/cgroup.h"
+#include "os/linux/linux.h"
 #include "os/machine.h"
 #include "os/report/report.h"
 

@@ -7,17 +7,13 @@
  */
 #include "os/pressure.h"
 
-#include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
 #include <time.h>
-#include <unistd.h>
 
-#include "os/descriptor.h"
-#include "os/linux/cgroup.h"
+#include "os/file.h"
+#include "os/linux/linux.h"
 
 static struct os_descriptor trigger = {.file = -1};
 
@@ -26,7 +22,7 @@ static bool open_trigger(const char *path)
 	char text[64];
 	int length = snprintf(text, sizeof(text), "some %d %d", OS_PRESSURE_STALL_US,
 			      OS_PRESSURE_WINDOW_US);
-	int file = (int)syscall(SYS_openat, AT_FDCWD, path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+	int file = os_file_open(path, O_RDWR | O_NONBLOCK);
 
 	if (os_descriptor_keep(&trigger, file) &&
 	    syscall(SYS_write, trigger.file, text, (size_t)length + 1) >= 0)

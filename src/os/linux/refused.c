@@ -8,16 +8,12 @@
  * Callers: src/cache/ when the library cannot start; src/os/linux/.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include "os/atomic.h"
-#include "os/linux/file.h"
+#include "os/file.h"
 #include "os/machine.h"
 #include "os/memory.h"
 
@@ -60,7 +56,7 @@ static bool is_over(int resource, size_t has, size_t *kib)
 /* A line for each mapping. */
 static size_t mappings(void)
 {
-	int file = (int)syscall(SYS_openat, AT_FDCWD, "/proc/self/maps", O_RDONLY | O_CLOEXEC);
+	int file = os_file_open("/proc/self/maps", O_RDONLY);
 	char text[1024];
 	size_t n = 0;
 	ssize_t length;
@@ -69,7 +65,7 @@ static size_t mappings(void)
 		for (ssize_t i = 0; i < length; i++)
 			n += text[i] == '\n';
 	if (file >= 0)
-		syscall(SYS_close, file);
+		os_file_close(file);
 	return n;
 }
 

@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: MIT */
-/* Versions of the kernel; see release.h. */
-#include "os/linux/release.h"
+/*
+ * On AArch64, Linux 6.19 and 7.0 to 7.0.13 may lose an abort: a thread that was preempted inside a
+ * restartable section then continues in it, on another CPU. 7.1 and 7.0.14 are fixed, 6.19 never
+ * was. A section cannot detect that, so the version decides. A distribution's kernel often does not
+ * say which 7.0 it is ("7.0.0-14-generic"); it counts as an early one, as do release candidates of
+ * 7.1. A release that is no version counts as a good one.
+ */
+#include "os/linux/linux.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* The resident memory of the process; see os/memory.h. */
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
+#include "os/file.h"
 #include "os/memory.h"
 
 #define LINE 48 /* the most bytes of a line with a size */
@@ -29,7 +27,7 @@ struct sizes {
  */
 static struct sizes read_sizes(void)
 {
-	int file = (int)syscall(SYS_openat, AT_FDCWD, "/proc/self/status", O_RDONLY | O_CLOEXEC);
+	int file = os_file_open("/proc/self/status", O_RDONLY);
 	struct sizes sizes = {0, 0, 0};
 	char text[512];
 	size_t kept = 0;
@@ -47,7 +45,7 @@ static struct sizes read_sizes(void)
 		memmove(text, text + length - kept, kept);
 	}
 	if (file >= 0)
-		syscall(SYS_close, file);
+		os_file_close(file);
 	return sizes;
 }
 

@@ -8,13 +8,13 @@
  */
 #include <sys/mman.h>
 
-#include "os/linux/shared.h"
-#include "os/linux/template.h"
+#include "os/counters.h"
+#include "os/file.h"
+#include "os/linux/linux.h"
 #include "os/machine.h"
 #include "os/memory.h"
 #include "os/options/options.h"
 #include "os/report/report.h"
-#include "os/section.h"
 
 static size_t with_planes(size_t size)
 {
@@ -114,7 +114,7 @@ static bool copy_template(char *rows, unsigned int nr_areas, const struct slot *
 		done = template_map(&template, rows, n);
 		if (!done)
 			map_refused(n * ROW_BYTES, true);
-		template_close(&template);
+		os_file_close(template.file);
 		return done;
 	}
 	for (size_t i = 1; done && i < n; i++)

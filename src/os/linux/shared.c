@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Counters in memory that `sheaf info` and `sheaf top` read: mappings of a file (counter_file.h).
+ * Counters in memory that `sheaf info` and `sheaf top` read: mappings of a file (counter_file.c).
  *
- *   head, ROW_SIZE | area 0 | area 1 | ...
+ *   head, ROW_BYTES | area 0 | area 1 | ...
  *
  * The planes of an area follow one another; each has a row for each row of slots. The file is
  * sparse, because most CPUs of a large machine never run the program: only the head and the opened
@@ -20,20 +20,17 @@
  * Locks: none; callers hold OS_RANK_CACHES, or are the only thread after fork; os_open_counters()
  * needs neither.
  */
-#include "os/linux/shared.h"
-
 #include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>
 
 #include "os/assert.h"
 #include "os/atomic.h"
-#include "os/linux/counter_file.h"
+#include "os/counters.h"
+#include "os/linux/linux.h"
 #include "os/machine.h"
 #include "os/report/report.h"
-#include "os/section.h"
 
-#define ROW_SIZE   ((size_t)1 << ROW_SHIFT)
 #define MAX_AREAS  64	     /* of the file */
 #define MOST_AREAS (1 << 14) /* of the process: four million caches */
 
@@ -61,7 +58,7 @@ static struct {
 
 static size_t offset_of_area(unsigned int i)
 {
-	return ROW_SIZE + i * OS_PLANES * shared.size;
+	return ROW_BYTES + i * OS_PLANES * shared.size;
 }
 
 static bool map_part(char *at, size_t size, int file, size_t offset)
@@ -84,12 +81,12 @@ static bool map_planes(char *rows, size_t size, int file, size_t offset)
 static bool map_head(int file)
 {
 	char *head =
-		mmap(NULL, ROW_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		mmap(NULL, ROW_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	if (head == MAP_FAILED)
 		return false;
-	if (!map_part(head, ROW_SIZE, file, 0)) {
-		munmap(head, ROW_SIZE);
+	if (!map_part(head, ROW_BYTES, file, 0)) {
+		munmap(head, ROW_BYTES);
 		return false;
 	}
 	/* Threads that count pages read it without the lock. */
@@ -104,7 +101,7 @@ static void end_unless_used(void)
 		return;
 	counter_file_remove();
 	if (shared.head)
-		munmap(shared.head, ROW_SIZE);
+		munmap(shared.head, ROW_BYTES);
 	shared.head = NULL;
 }
 
@@ -136,7 +133,7 @@ bool shared_map(char *rows, size_t size)
 		return map_beyond(rows);
 	shared.size = size;
 	offset = offset_of_area(shared.nr_areas);
-	file = counter_file_extend(offset + OS_PLANES * size, ROW_SIZE, shared.nr_areas != 0);
+	file = counter_file_extend(offset + OS_PLANES * size, ROW_BYTES, shared.nr_areas != 0);
 	if (!shared.head)
 		done = map_head(file);
 	if (done)
@@ -173,7 +170,7 @@ static bool fill_row(const struct area *area, size_t at)
 {
 	size_t offset = offset_of_area((unsigned int)(area - shared.areas)) + at;
 
-	return counter_file_fill(offset, ROW_SIZE, shared.size, OS_PLANES);
+	return counter_file_fill(offset, ROW_BYTES, shared.size, OS_PLANES);
 }
 
 static bool make_row_private(char *row)
@@ -181,20 +178,20 @@ static bool make_row_private(char *row)
 	bool done = true;
 
 	for (unsigned int plane = 0; done && plane < OS_PLANES; plane++)
-		done = map_part(row + os_plane(plane), ROW_SIZE, -1, 0);
+		done = map_part(row + os_plane(plane), ROW_BYTES, -1, 0);
 	return done;
 }
 
 bool os_open_counters(char *row)
 {
 	struct area *area = area_of(row);
-	size_t at = area ? (size_t)(row - area->rows) & ~(ROW_SIZE - 1) : 0;
+	size_t at = area ? (size_t)(row - area->rows) & ~(ROW_BYTES - 1) : 0;
 	uint8_t *state, closed = CLOSED;
 	OS_KEEP_ERRNO;
 
 	if (!area || !area->in_file)
 		return true;
-	state = &area->states[at / ROW_SIZE];
+	state = &area->states[at / ROW_BYTES];
 	if (os_load_acquire(state) == CLOSED && os_cmpxchg(state, &closed, OPENING)) {
 		bool done = fill_row(area, at) || make_row_private(area->rows + at);
 
@@ -227,7 +224,7 @@ bool shared_after_fork(void)
 
 	counter_file_forget();
 	if (shared.head)
-		done = map_part(shared.head, ROW_SIZE, -1, 0);
+		done = map_part(shared.head, ROW_BYTES, -1, 0);
 	for (unsigned int i = 0; done && i < shared.nr_areas; i++) {
 		if (i < MAX_AREAS)
 			shared.areas[i].in_file = false;

@@ -9,15 +9,14 @@
  * once (src/percpu/rows.c), so the number of mappings grows with the logarithm of the number of
  * areas.
  */
-#include "os/linux/template.h"
-
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "os/linux/file.h"
+#include "os/file.h"
+#include "os/linux/linux.h"
 
 #define MAPPINGS     32
 #define ROWS_AN_AREA 4
@@ -62,7 +61,7 @@ struct template_file template_file(const char *row, size_t n, unsigned int nr_ar
 	for (size_t i = 0; template.file >= 0 && i < template.rows; i++)
 		if (syscall(SYS_pwrite64, template.file, row, ROW_BYTES, (off_t)(i * ROW_BYTES)) !=
 		    (ssize_t)ROW_BYTES) {
-			template_close(&template);
+			os_file_close(template.file);
 			template.file = -1;
 		}
 	return template;
@@ -78,9 +77,4 @@ bool template_map(const struct template_file *template, char *rows, size_t n)
 			return false;
 	}
 	return true;
-}
-
-void template_close(const struct template_file *template)
-{
-	syscall(SYS_close, template->file);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* See topology.h. Also numbers of the machine that are read later. */
-#include "os/linux/topology.h"
+/* CPUs, nodes and last-level caches, as /sys describes them; and numbers of the machine that are
+ * read later. */
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,8 +8,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "os/linux/cgroup.h"
-#include "os/linux/file.h"
+#include "os/file.h"
+#include "os/linux/linux.h"
 #include "os/machine.h"
 #include "os/options/options.h"
 

@@ -3,20 +3,16 @@
 #include "os/report/sink.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "os/atomic.h"
-#include "os/descriptor.h"
+#include "os/file.h"
 #include "os/machine.h"
 #include "os/options/options.h"
 #include "os/report/report.h"
@@ -110,16 +106,14 @@ static bool is_of_another(const struct stat *made)
 /* A named pipe without a reader is refused, without a wait. -1 with errno; 0: another user's. */
 static int open_path(void)
 {
-	int flags = O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC | O_NOCTTY | O_NONBLOCK;
+	int flags = O_WRONLY | O_CREAT | O_APPEND | O_NOCTTY | O_NONBLOCK;
+	int low = os_file_open(sink.path, flags | (may_be_link() ? 0 : O_NOFOLLOW));
 	struct stat made;
-	int low;
 
-	low = (int)syscall(SYS_openat, AT_FDCWD, sink.path,
-			   flags | (may_be_link() ? 0 : O_NOFOLLOW), 0600);
 	if (low < 0)
 		return -1;
 	if (fstat(low, &made) == 0 && is_of_another(&made)) {
-		syscall(SYS_close, low);
+		os_file_close(low);
 		errno = 0;
 		return -1;
 	}

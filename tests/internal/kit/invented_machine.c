@@ -14,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "os/linux/file.h"
+#include "os/file.h"
 
 /* Copy the value of the key; returns its length, or -1. */
 static int value_of(const char *key, char *text, size_t size)
