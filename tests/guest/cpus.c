@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "kit/node_load.h"
+#include "internal/kit/node_load.h"
 #include "os/section.h"
 
 enum {

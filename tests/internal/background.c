@@ -318,7 +318,7 @@ int main(void)
 
 	if (!caches_ready())
 		return 1;
-	if (!has_option(os_options.background, "background"))
+	if (!needs_option(os_options.background, "background"))
 		return SKIPPED;
 	return cmocka_run_group_tests_name("background", tests, set_up, NULL);
 }

@@ -12,12 +12,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "internal/kit/ready.h"
 #include "internal/kit/sheaves.h"
 #include "kit/needs.h"
 #include "kit/objects.h"
 #include "kit/process.h"
 #include "kit/random.h"
-#include "kit/ready.h"
 #include "kit/told.h"
 #include "kit/unit.h"
 #include "os/machine.h"

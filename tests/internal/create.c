@@ -8,9 +8,9 @@
 
 #include "cache/cache.h"
 
+#include "internal/kit/ready.h"
 #include "kit/needs.h"
 #include "kit/process.h"
-#include "kit/ready.h"
 #include "kit/told.h"
 #include "kit/unit.h"
 

@@ -6,9 +6,9 @@
 
 #include "cache/cache.h"
 #include "debug/object.h"
+#include "internal/kit/reports.h"
 #include "kit/cache.h"
 #include "kit/process.h"
-#include "kit/told.h"
 #include "kit/unit.h"
 #include "os/options/options.h"
 

@@ -14,7 +14,8 @@
 
 #include "cache/cache.h"
 #include "debug/object.h"
-#include "kit/blocks.h"
+#include "internal/kit/blocks.h"
+#include "internal/kit/reports.h"
 #include "kit/by_hand.h"
 #include "kit/cache.h"
 #include "kit/check.h"

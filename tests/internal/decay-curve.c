@@ -7,8 +7,8 @@
 #include <sys/mman.h>
 
 #include "internal/kit/pages.h"
+#include "internal/kit/ready.h"
 #include "kit/random.h"
-#include "kit/ready.h"
 #include "kit/unit.h"
 #include "os/options/options.h"
 #include "page/limit.h"

@@ -18,6 +18,7 @@
 #include "kit/unit.h"
 #include "os/machine.h"
 #include "os/options/options.h"
+#include "os/report/report.h"
 #include "page/pool.h"
 
 #define MiB ((size_t)1 << 20)

@@ -7,10 +7,10 @@
 #include <string.h>
 
 #include "internal/kit/pages.h"
+#include "internal/kit/ready.h"
 #include "kit/check.h"
 #include "kit/process.h"
 #include "kit/random.h"
-#include "kit/ready.h"
 #include "kit/unit.h"
 #include "os/atomic.h"
 #include "os/options/options.h"

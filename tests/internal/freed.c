@@ -12,12 +12,14 @@
 #include <sheaf/kmalloc.h>
 #include <sheaf/rcu.h>
 
+#include "cache/cache.h"
 #include "debug/guard.h"
 #include "kit/by_hand.h"
 #include "kit/cache.h"
 #include "kit/told.h"
 #include "kit/unit.h"
 #include "os/machine.h"
+#include "os/options/options.h"
 
 enum {
 	SIZE = 104,

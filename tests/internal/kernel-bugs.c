@@ -11,6 +11,8 @@
 
 #include "cache/cache.h"
 #include "internal/kit/pages.h"
+#include "internal/kit/ready.h"
+#include "internal/kit/reports.h"
 #include "internal/kit/sheaves.h"
 #include "kit/by_hand.h"
 #include "kit/cache.h"
@@ -18,8 +20,6 @@
 #include "kit/needs.h"
 #include "kit/process.h"
 #include "kit/random.h"
-#include "kit/ready.h"
-#include "kit/told.h"
 #include "kit/unit.h"
 #include "os/lock.h"
 #include "os/machine.h"

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "kit/blocks.h"
+#include "internal/kit/blocks.h"
 #include "kit/check.h"
 #include "kit/process.h"
 #include "kit/random.h"

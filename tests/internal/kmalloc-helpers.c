@@ -10,7 +10,7 @@
 #include <string.h>
 #include <wchar.h>
 
-#include "kit/blocks.h"
+#include "internal/kit/blocks.h"
 #include "kit/told.h"
 #include "kit/unit.h"
 #include "os/machine.h"

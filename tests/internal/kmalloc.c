@@ -10,7 +10,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
-#include "kit/blocks.h"
+#include "internal/kit/blocks.h"
 #include "kit/needs.h"
 #include "kit/process.h"
 #include "kit/random.h"

@@ -10,11 +10,11 @@
 #include <sys/mman.h>
 
 #include "cache/cache.h"
+#include "internal/kit/ready.h"
 #include "kit/check.h"
 #include "kit/clock.h"
 #include "kit/process.h"
 #include "kit/random.h"
-#include "kit/ready.h"
 #include "kit/unit.h"
 #include "os/atomic.h"
 #include "os/machine.h"

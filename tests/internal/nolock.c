@@ -21,8 +21,8 @@
 #include <unistd.h>
 
 #include "cache/cache.h"
+#include "internal/kit/blocks.h"
 #include "internal/kit/locks.h"
-#include "kit/blocks.h"
 #include "kit/cache.h"
 #include "kit/check.h"
 #include "kit/needs.h"

@@ -9,11 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "internal/kit/node_load.h"
+#include "internal/kit/placement.h"
+#include "internal/kit/ready.h"
 #include "kit/cache.h"
-#include "kit/node_load.h"
-#include "kit/placement.h"
 #include "kit/process.h"
-#include "kit/ready.h"
 #include "kit/unit.h"
 #include "os/section.h"
 #include "page/limit.h"

@@ -6,7 +6,7 @@
 
 #include "os/options/options.h"
 
-#include "kit/told.h"
+#include "internal/kit/reports.h"
 #include "kit/unit.h"
 
 /* The library's own slab_max_order. */

@@ -10,10 +10,10 @@
 
 #include "cache/cache.h"
 #include "internal/kit/pages.h"
+#include "internal/kit/ready.h"
 #include "kit/check.h"
 #include "kit/process.h"
 #include "kit/random.h"
-#include "kit/ready.h"
 #include "kit/told.h"
 #include "kit/unit.h"
 #include "os/machine.h"

@@ -3,10 +3,10 @@
 #include <sheaf/slab.h>
 #include <string.h>
 
+#include "internal/kit/placement.h"
+#include "internal/kit/ready.h"
 #include "kit/cache.h"
-#include "kit/placement.h"
 #include "kit/process.h"
-#include "kit/ready.h"
 #include "kit/unit.h"
 #include "page/page.h"
 

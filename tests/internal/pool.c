@@ -7,9 +7,9 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "internal/kit/ready.h"
 #include "kit/check.h"
 #include "kit/process.h"
-#include "kit/ready.h"
 #include "kit/unit.h"
 #include "os/machine.h"
 #include "os/options/options.h"

@@ -195,7 +195,7 @@ int main(void)
 	machine.tells = true;
 	if (!caches_ready())
 		return 1;
-	if (!has_option(os_options.pressure, "pressure"))
+	if (!needs_option(os_options.pressure, "pressure"))
 		return SKIPPED;
 	pin((unsigned int)sched_getcpu());
 	s = make("pressure", SIZE, SLAB_NO_USER_FLAGS);

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "cache/cache.h"
 #include "kit/by_hand.h"
 #include "kit/cache.h"
 #include "kit/clock.h"

@@ -11,14 +11,14 @@
 #include <sys/wait.h>
 
 #include "cache/cache.h"
+#include "internal/kit/ready.h"
+#include "internal/kit/reports.h"
 #include "kit/by_hand.h"
 #include "kit/cache.h"
 #include "kit/check.h"
 #include "kit/clock.h"
 #include "kit/needs.h"
 #include "kit/process.h"
-#include "kit/ready.h"
-#include "kit/told.h"
 #include "kit/unit.h"
 #include "os/machine.h"
 #include "os/options/options.h"

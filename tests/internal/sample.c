@@ -359,7 +359,7 @@ int main(void)
 
 	if (!caches_ready())
 		return 1;
-	if (!has_option(strchr(os_options.slab_debug, 'S'), "slab_debug=S"))
+	if (!needs_option(strchr(os_options.slab_debug, 'S'), "slab_debug=S"))
 		return SKIPPED;
 	sample_seed(12345);
 	return cmocka_run_group_tests(tests, NULL, NULL);

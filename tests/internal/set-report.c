@@ -11,9 +11,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "internal/kit/ready.h"
 #include "kit/check.h"
 #include "kit/process.h"
-#include "kit/ready.h"
 #include "kit/told.h"
 #include "kit/unit.h"
 #include "os/lock.h"

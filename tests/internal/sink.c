@@ -15,11 +15,11 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "internal/kit/ready.h"
+#include "internal/kit/reports.h"
 #include "kit/check.h"
 #include "kit/directory.h"
 #include "kit/process.h"
-#include "kit/ready.h"
-#include "kit/told.h"
 #include "kit/unit.h"
 #include "os/options/options.h"
 #include "os/report/record.h"

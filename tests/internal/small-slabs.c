@@ -6,11 +6,11 @@
 #include "slab/slab.h"
 
 #include "internal/kit/pages.h"
+#include "internal/kit/ready.h"
 #include "internal/kit/slabs.h"
 #include "kit/check.h"
 #include "kit/objects.h"
 #include "kit/process.h"
-#include "kit/ready.h"
 #include "kit/unit.h"
 #include "os/options/options.h"
 #include "page/page.h"

@@ -8,10 +8,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "internal/kit/ready.h"
 #include "kit/check.h"
 #include "kit/clock.h"
 #include "kit/process.h"
-#include "kit/ready.h"
 #include "kit/unit.h"
 #include "os/options/options.h"
 #include "os/report/record.h"

@@ -4,10 +4,10 @@
 
 #include "slab/slab.h"
 
+#include "internal/kit/ready.h"
+#include "internal/kit/reports.h"
 #include "internal/kit/slabs.h"
 #include "kit/random.h"
-#include "kit/ready.h"
-#include "kit/told.h"
 #include "kit/unit.h"
 #include "page/page.h"
 

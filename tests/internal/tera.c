@@ -9,9 +9,9 @@
 #include <string.h>
 
 #include "cache/cache.h"
+#include "internal/kit/ready.h"
 #include "kit/check.h"
 #include "kit/process.h"
-#include "kit/ready.h"
 #include "kit/unit.h"
 #include "os/machine.h"
 #include "os/options/options.h"

@@ -12,11 +12,11 @@
 
 #include "cache/list.h"
 #include "cache/verify.h"
-#include "kit/blocks.h"
+#include "internal/kit/blocks.h"
+#include "internal/kit/ready.h"
 #include "kit/cache.h"
 #include "kit/check.h"
 #include "kit/process.h"
-#include "kit/ready.h"
 #include "kit/told.h"
 #include "kit/unit.h"
 #include "os/machine.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A cache for a test, and its statistics.
+ * A cache for a test, its statistics and the library's.
  *
  * look(s).X - before.X is the change of a counter.
  */
@@ -13,8 +13,7 @@
 #include <sheaf/stats.h>
 #include <stdbool.h>
 
-#include "cache/process.h"
-#include "os/options/options.h"
+#include "kit/options.h"
 
 /* A cache that is not merged with others. */
 static inline struct kmem_cache *make(const char *name, size_t size, slab_flags_t flags)
@@ -29,7 +28,7 @@ static inline struct kmem_cache *make(const char *name, size_t size, slab_flags_
 /* Among the flags of a cache whose objects must be in slabs, also where each object is a sample. */
 static inline slab_flags_t no_samples(void)
 {
-	return caches_ready() && os_options_debug_has('S') ? SLAB_NO_USER_FLAGS : 0;
+	return has_debug_letter('S') ? SLAB_NO_USER_FLAGS : 0;
 }
 
 static inline struct kmem_cache_stats look(struct kmem_cache *s)
@@ -38,6 +37,15 @@ static inline struct kmem_cache_stats look(struct kmem_cache *s)
 
 	if (kmem_cache_stats(s, &stats))
 		errx(1, "no statistics");
+	return stats;
+}
+
+/* The library in this process; zero before its first use. */
+static inline struct sheaf_stats library(void)
+{
+	struct sheaf_stats stats;
+
+	sheaf_stats(&stats);
 	return stats;
 }
 

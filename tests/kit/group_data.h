@@ -7,7 +7,6 @@
 #include <sheaf/kmalloc.h>
 
 #include "kit/unit.h"
-#include "os/atomic.h"
 
 enum {
 	SIZE = 1000
@@ -23,8 +22,8 @@ static inline void end(void *p)
 {
 	struct data *data = p;
 
-	assert_int_equal(os_load_acquire(&data->inside), 0);
-	os_fetch_add(&data->ended, 1);
+	assert_int_equal(__atomic_load_n(&data->inside, __ATOMIC_ACQUIRE), 0);
+	__atomic_fetch_add(&data->ended, 1, __ATOMIC_ACQ_REL);
 }
 
 static inline void event(struct kmem_group *g, enum kmem_group_event event, uint64_t bytes, void *p)
@@ -34,12 +33,12 @@ static inline void event(struct kmem_group *g, enum kmem_group_event event, uint
 	(void)event, (void)bytes;
 	assert_ptr_equal(g, data->g);
 	assert_int_equal(data->ended, 0);
-	os_fetch_add(&data->called, 1);
-	os_store_release(&data->inside, 1);
+	__atomic_fetch_add(&data->called, 1, __ATOMIC_ACQ_REL);
+	__atomic_store_n(&data->inside, 1, __ATOMIC_RELEASE);
 	if (data->then)
 		data->then(data);
-	assert_int_equal(os_load_acquire(&data->ended), 0);
-	os_store_release(&data->inside, 0);
+	assert_int_equal(__atomic_load_n(&data->ended, __ATOMIC_ACQUIRE), 0);
+	__atomic_store_n(&data->inside, 0, __ATOMIC_RELEASE);
 }
 
 static inline struct kmem_group_args args_of(struct data *data)

@@ -3,9 +3,8 @@
 #ifndef SHEAF_TESTS_NEEDS_H
 #define SHEAF_TESTS_NEEDS_H
 
-#include "cache/process.h"
+#include "kit/options.h"
 #include "kit/unit.h"
-#include "os/options/options.h"
 
 enum need {
 	NEED_SHEAVES,	 /* allocations and frees of single objects go through them */
@@ -16,17 +15,13 @@ enum need {
 /* Skip this test, with the reason, if the options take away what it needs. */
 static inline void needs(enum need what)
 {
-	const struct os_options *o = &os_options;
-
-	assert_true(caches_ready());
-
 	const struct {
 		const char *name;
 		bool missing;
 	} all[] = {
-		[NEED_SHEAVES] = {"sheaves", *o->slab_debug || o->tiny},
-		[NEED_MERGING] = {"merged caches", *o->slab_debug || o->nomerge},
-		[NEED_ONE_KMALLOC] = {"common caches of kmalloc()", o->random_kmalloc_caches > 1},
+		[NEED_SHEAVES] = {"sheaves", has_slab_debug() || is_tiny()},
+		[NEED_MERGING] = {"merged caches", has_slab_debug() || has_option("slab_nomerge")},
+		[NEED_ONE_KMALLOC] = {"common caches of kmalloc()", sets_of_kmalloc() > 1},
 	};
 
 	if (all[what].missing) {
@@ -36,11 +31,11 @@ static inline void needs(enum need what)
 }
 
 /* For a program whose tests are all about an option: without it they would wait for ever. */
-static inline bool has_option(bool is_set, const char *option)
+static inline bool needs_option(bool is_given, const char *option)
 {
-	if (!is_set)
+	if (!is_given)
 		print_message("skipped: needs SHEAF_OPTIONS=%s\n", option);
-	return is_set;
+	return is_given;
 }
 
 #define SKIPPED 77 /* the exit status that Meson takes for that */

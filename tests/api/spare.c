@@ -13,7 +13,6 @@
 #include "kit/cache.h"
 #include "kit/process.h"
 #include "kit/unit.h"
-#include "os/options/options.h"
 
 enum {
 	CAPACITY = 32,
@@ -57,7 +56,7 @@ static void empty_sheaves_stay_with_their_cpu(void **state)
 	put = after.barn_put_empty - before.barn_put_empty;
 	got = after.barn_get_empty - before.barn_get_empty;
 	assert_in_range(replaced, ROUNDS * SHEAVES - ROUNDS, ROUNDS * SHEAVES + ROUNDS);
-	if (OS_BENCH_OPTION(no_spare_rule)) {
+	if (has_option("slab_nospare")) {
 		assert_in_range(put, replaced * 3 / 4, replaced * 2);
 	} else {
 		assert_true(put <= replaced / 10);

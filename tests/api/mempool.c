@@ -9,13 +9,12 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "cache/cache.h"
+#include "kit/cache.h"
 #include "kit/check.h"
 #include "kit/process.h"
 #include "kit/random.h"
 #include "kit/told.h"
 #include "kit/unit.h"
-#include "os/machine.h"
 
 enum {
 	ELEMENTS = 16,
@@ -246,7 +245,7 @@ static void *handed_over;
 
 static void *free_later(void *pool)
 {
-	pin(os.nr_cpus - 1);
+	pin(library().cpus - 1);
 	wait_until_first_sleeps();
 	mempool_free(handed_over, pool);
 	return NULL;
@@ -278,7 +277,7 @@ static void *free_until_it_waits(void *pool)
 {
 	int *used = &few.used[(long *)handed_over - few.elements];
 
-	pin(os.nr_cpus - 1);
+	pin(library().cpus - 1);
 	wait_until_first_sleeps();
 	mempool_free(handed_over, pool);
 	while (!__atomic_exchange_n(used, 1, __ATOMIC_ACQ_REL)) {

@@ -15,8 +15,6 @@
 #include "kit/random.h"
 #include "kit/told.h"
 #include "kit/unit.h"
-#include "os/atomic.h"
-#include "page/page.h"
 
 #define MiB ((size_t)1 << 20)
 
@@ -146,15 +144,15 @@ static void ask(int signal)
 	(void)signal;
 	if (!all_owned(stays, 5 * MiB) || !all_owned(small, 64) || sheaf_owns(&local) ||
 	    sheaf_owns(stays + 5 * MiB))
-		os_store_relaxed(&wrong, 1);
-	os_fetch_add(&asked, 1);
+		__atomic_store_n(&wrong, 1, __ATOMIC_RELAXED);
+	__atomic_fetch_add(&asked, 1, __ATOMIC_RELAXED);
 }
 
 static void *allocate_and_free(void *unused)
 {
 	uint64_t seed = (uintptr_t)&seed;
 
-	while (!os_load_relaxed(&stop)) {
+	while (!__atomic_load_n(&stop, __ATOMIC_RELAXED)) {
 		size_t size = random_below(&seed, 2) ? 2 * MiB + random_below(&seed, 4 * MiB)
 						     : random_below(&seed, 20000) + 1;
 		char *block = kvmalloc(size, GFP_KERNEL);
@@ -177,13 +175,13 @@ static void in_a_handler_beside_other_threads(void **state)
 	for (int i = 0; i < 2; i++)
 		assert_int_equal(pthread_create(&threads[i], NULL, allocate_and_free, NULL), 0);
 	/* A second signal that arrives while the first is pending is lost. */
-	while (os_load_relaxed(&asked) < ROUNDS)
+	while (__atomic_load_n(&asked, __ATOMIC_RELAXED) < ROUNDS)
 		for (int i = 0; i < 2; i++)
 			assert_int_equal(pthread_kill(threads[i], SIGUSR1), 0);
-	os_store_relaxed(&stop, 1);
+	__atomic_store_n(&stop, 1, __ATOMIC_RELAXED);
 	for (int i = 0; i < 2; i++)
 		pthread_join(threads[i], NULL);
-	assert_int_equal(os_load_relaxed(&wrong), 0);
+	assert_int_equal(__atomic_load_n(&wrong, __ATOMIC_RELAXED), 0);
 	kvfree(stays);
 	kfree(small);
 }

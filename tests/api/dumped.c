@@ -18,8 +18,6 @@
 #include "kit/needs.h"
 #include "kit/process.h"
 #include "kit/unit.h"
-#include "os/machine.h"
-#include "os/memory.h"
 
 #define GUARD_INSTALL 102
 

@@ -12,11 +12,11 @@
 #include <unistd.h>
 
 #include "kit/check.h"
+#include "kit/options.h"
 #include "kit/parts.h"
 #include "kit/process.h"
 #include "kit/told.h"
 #include "kit/unit.h"
-#include "os/options/options.h"
 
 enum {
 	MAX = 1 << 21
@@ -108,7 +108,7 @@ static void shrink_fails(void)
 	char *p = filled_block();
 	size_t n = allocate(200000, GFP_KERNEL, 0);
 
-	if (os_options_debug_has('Z'))
+	if (has_debug_letter('Z'))
 		return; /* what is behind the smaller size is a red zone then */
 	n = allocate(64, GFP_KERNEL, n);
 	CHECK(krealloc(p, 64, GFP_KERNEL | __GFP_NOFAIL) == p);

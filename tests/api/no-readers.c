@@ -5,11 +5,10 @@
 #include <sheaf/stats.h>
 
 #include "kit/by_hand.h"
+#include "kit/options.h"
 #include "kit/process.h"
-#include "kit/ready.h"
 #include "kit/told.h"
 #include "kit/unit.h"
-#include "os/options/options.h"
 
 enum {
 	N = 500,
@@ -111,7 +110,6 @@ static void blocks_are_freed_at_once(void **state)
 static void misuse_is_told(void **state)
 {
 	struct kmem_cache *s = KMEM_CACHE(item, SLAB_NO_MERGE);
-	uint32_t before = os_reports;
 	struct item foreign;
 
 	(void)state;
@@ -120,7 +118,7 @@ static void misuse_is_told(void **state)
 	kmem_cache_free_rcu(s, &foreign);
 	kfree_rcu_mightsleep(&foreign);
 	assert_true(told_end(&told) > 0);
-	assert_int_equal(os_reports - before, 3);
+	assert_int_equal(told_reports(&told), 3);
 	kmem_cache_destroy(s);
 }
 
@@ -152,7 +150,7 @@ static void a_cache_with_a_provider_waits(void **state)
 	assert_int_equal(kmem_cache_stats(s, &stats), 0);
 	/* What no rcu_free sheaf takes counts as in use. */
 	assert_int_equal(stats.rcu_pending_objects + stats.objects_in_use, 1);
-	assert_int_equal(stats.objects_in_use, *os_options.slab_debug || os_options.tiny);
+	assert_int_equal(stats.objects_in_use, has_slab_debug() || is_tiny());
 	kvfree_rcu_barrier_on_cache(s);
 	assert_int_equal(in_use(s), 0);
 	kmem_cache_destroy(s);
@@ -169,5 +167,5 @@ int main(void)
 		cmocka_unit_test(a_cache_with_a_provider_waits),
 	};
 
-	return cmocka_run_group_tests_name("no-readers", tests, setup, NULL);
+	return cmocka_run_group_tests_name("no-readers", tests, NULL, NULL);
 }

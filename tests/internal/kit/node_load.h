@@ -8,10 +8,10 @@
 
 #include <pthread.h>
 
+#include "internal/kit/placement.h"
 #include "kit/cache.h"
 #include "kit/check.h"
 #include "kit/objects.h"
-#include "kit/placement.h"
 #include "kit/process.h"
 #include "kit/random.h"
 #include "page/page.h"

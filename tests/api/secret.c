@@ -17,7 +17,6 @@
 #include <sheaf/slab.h>
 #include <sheaf/trim.h>
 
-#include "cache/cache.h"
 #include "kit/by_hand.h"
 #include "kit/cache.h"
 #include "kit/process.h"

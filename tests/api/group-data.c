@@ -4,7 +4,6 @@
 #include <pthread.h>
 #include <sched.h>
 
-#include "cache/paths.h"
 #include "kit/cache.h"
 #include "kit/group_data.h"
 #include "kit/process.h"
@@ -165,7 +164,7 @@ static uint32_t first_goes_on;
 static void waits_for_the_first(struct data *data)
 {
 	(void)data;
-	while (!os_load_acquire(&first_goes_on))
+	while (!__atomic_load_n(&first_goes_on, __ATOMIC_ACQUIRE))
 		sched_yield();
 	wait_until_first_sleeps();
 }
@@ -177,16 +176,16 @@ static pthread_t begin_in_another_thread(void)
 	first.then = waits_for_the_first;
 	first_goes_on = 0;
 	assert_int_equal(pthread_create(&thread, NULL, passes_the_mark, group_with(&first)), 0);
-	while (!os_load_acquire(&first.inside))
+	while (!__atomic_load_n(&first.inside, __ATOMIC_ACQUIRE))
 		sched_yield();
-	os_store_release(&first_goes_on, 1);
+	__atomic_store_n(&first_goes_on, 1, __ATOMIC_RELEASE);
 	return thread;
 }
 
 static void has_ended(pthread_t thread)
 {
-	assert_int_equal(os_load_acquire(&first.inside), 0);
-	assert_int_equal(os_load_acquire(&first.ended), 1);
+	assert_int_equal(__atomic_load_n(&first.inside, __ATOMIC_ACQUIRE), 0);
+	assert_int_equal(__atomic_load_n(&first.ended, __ATOMIC_ACQUIRE), 1);
 	assert_int_equal(first.called, 1);
 	pthread_join(thread, NULL);
 }
@@ -210,7 +209,7 @@ static void replacing_functions_waits(void **state)
 
 	(void)state;
 	assert_int_equal(kmem_group_set_limits(first.g, &args), 0);
-	assert_int_equal(os_load_acquire(&first.inside), 0);
+	assert_int_equal(__atomic_load_n(&first.inside, __ATOMIC_ACQUIRE), 0);
 	assert_int_equal(first.ended, 0);
 	pthread_join(thread, NULL);
 	kmem_group_put(first.g);

@@ -5,13 +5,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cache/cache.h"
 #include "kit/check.h"
+#include "kit/objects.h"
 #include "kit/process.h"
 #include "kit/told.h"
 #include "kit/unit.h"
 
+enum {
+	MANY = 1000
+};
+
 static struct told told;
+static void *seen[MANY];
 
 static void silent(const char *options, void (*body)(void), const char *says)
 {
@@ -25,21 +30,36 @@ static void silent(const char *options, void (*body)(void), const char *says)
 		fail_msg("ended with %x, and said:\n%s", how, told.text);
 }
 
-static void use(size_t resting)
+/* An object in quarantine is not allocated again. */
+static size_t nr_distinct(void)
+{
+	size_t n = 1;
+
+	qsort(seen, MANY, sizeof(seen[0]), by_address);
+	for (size_t i = 1; i < MANY; i++)
+		n += seen[i] != seen[i - 1];
+	return n;
+}
+
+static void use(bool all_rest)
 {
 	struct kmem_cache *s = kmem_cache_create("resting", 100, NULL, 0);
 
 	CHECK(s);
-	for (int i = 0; i < 1000; i++)
-		kmem_cache_free(s, kmem_cache_alloc(s, GFP_KERNEL));
-	CHECK(quarantine_bytes() == resting * s->sheaf.slab.size);
+	for (size_t i = 0; i < MANY; i++) {
+		seen[i] = kmem_cache_alloc(s, GFP_KERNEL);
+		CHECK(seen[i]);
+		kmem_cache_free(s, seen[i]);
+	}
+	CHECK(nr_distinct() == MANY || !all_rest);
+	CHECK(nr_distinct() < MANY || all_rest);
 	CHECK(kmem_cache_verify(s) <= 0); /* that needs memory, too */
 	kmem_cache_destroy(s);
 }
 
-static void all_rest(void)
+static void each_rests(void)
 {
-	use(1000);
+	use(true);
 }
 
 static void none_rests(void)
@@ -49,14 +69,14 @@ static void none_rests(void)
 	CHECK(s);
 	kmem_cache_free(s, kmem_cache_alloc(s, GFP_KERNEL));
 	no_more_memory();
-	use(0);
+	use(false);
 }
 
 static void more_than_memory(void **state)
 {
 	(void)state;
-	silent("slab_debug=Q", all_rest, NULL);
-	silent("slab_debug=Q;slab_quarantine=1048576", all_rest,
+	silent("slab_debug=Q", each_rests, NULL);
+	silent("slab_debug=Q;slab_quarantine=1048576", each_rests,
 	       "slab_quarantine=1048576 is more than the ");
 }
 

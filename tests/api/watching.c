@@ -11,7 +11,6 @@
 
 #include "kit/cache.h"
 #include "kit/unit.h"
-#include "os/atomic.h"
 
 enum {
 	THREADS = 2,
@@ -43,8 +42,8 @@ static void *run(void *number)
 {
 	do {
 		all_calls();
-		os_fetch_add(&rounds[(uintptr_t)number], 1);
-	} while (!os_load_acquire(&stop));
+		__atomic_fetch_add(&rounds[(uintptr_t)number], 1, __ATOMIC_RELAXED);
+	} while (!__atomic_load_n(&stop, __ATOMIC_ACQUIRE));
 	return NULL;
 }
 
@@ -53,9 +52,9 @@ static void let_all_run(void)
 	uint32_t from[THREADS];
 
 	for (int i = 0; i < THREADS; i++)
-		from[i] = os_load_acquire(&rounds[i]);
+		from[i] = __atomic_load_n(&rounds[i], __ATOMIC_ACQUIRE);
 	for (int i = 0; i < THREADS; i++)
-		while (os_load_acquire(&rounds[i]) - from[i] < ROUNDS)
+		while (__atomic_load_n(&rounds[i], __ATOMIC_ACQUIRE) - from[i] < ROUNDS)
 			sched_yield();
 }
 
@@ -92,12 +91,12 @@ static void each_call_may_be_under_way(void **state)
 		gfp_t flags = i ? GFP_KERNEL_ACCOUNT : GFP_KERNEL;
 
 		assert_int_equal(kmem_cache_alloc_bulk(of, flags, 1, &object), 1);
-		assert_int_equal(bytes(g), of->sheaf.slab.size);
+		assert_int_equal(bytes(g), look(of).slab_size);
 		kmem_cache_free_bulk(of, 1, &object);
 		assert_int_equal(bytes(g), 0);
 	}
 	kmem_group_restore_current(NULL);
-	os_store_release(&stop, 1);
+	__atomic_store_n(&stop, 1, __ATOMIC_RELEASE);
 	for (int i = 0; i < THREADS; i++)
 		pthread_join(threads[i], NULL);
 	mempool_destroy(pool);

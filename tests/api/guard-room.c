@@ -12,8 +12,8 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 
-#include "debug/guard.h"
 #include "kit/check.h"
+#include "kit/guarded.h"
 #include "kit/process.h"
 #include "kit/refuse.h"
 #include "kit/told.h"
@@ -53,7 +53,7 @@ static void use_many(unsigned int size, int n, unsigned int least, bool all)
 		for (int i = 0; i < n; i++) {
 			objects[i] = take(s);
 			memset(objects[i], i, size);
-			guarded += guard_is_ours(objects[i]);
+			guarded += is_guarded(objects[i]);
 		}
 		CHECK(kmem_cache_verify(s) == 0);
 		CHECK(guarded >= least && (guarded == (unsigned int)n) == all);
@@ -94,21 +94,21 @@ static void memory_comes_back(void)
 
 	/* A slab. */
 	kmem_cache_free(s, kmem_cache_alloc_node(s, GFP_KERNEL | __GFP_THISNODE, 0));
-	CHECK(guard_is_ours(take(s)));
+	CHECK(is_guarded(take(s)));
 	CHECK(getrlimit(RLIMIT_DATA, &before) == 0);
 	/* The kernel takes 0 for no limit as long as it could be raised. */
 	none = (struct rlimit){1, before.rlim_max};
 	CHECK(setrlimit(RLIMIT_DATA, &none) == 0);
-	while (guard_is_ours(take(s)))
+	while (is_guarded(take(s)))
 		;
 	for (int i = 0; i < 100; i++) {
 		void *object = take(s);
 
-		CHECK(!guard_is_ours(object));
+		CHECK(!is_guarded(object));
 		kmem_cache_free(s, object);
 	}
 	CHECK(setrlimit(RLIMIT_DATA, &before) == 0);
-	CHECK(guard_is_ours(take(s)));
+	CHECK(is_guarded(take(s)));
 }
 
 static void no_chunk_is_lost(void **state)
@@ -185,7 +185,7 @@ static void close_refused(void)
 	void *object = kmem_cache_alloc(s, GFP_KERNEL);
 	const struct scmp_arg_cmp nothing[] = {SCMP_A2(SCMP_CMP_EQ, PROT_NONE, 0)};
 
-	CHECK(guard_is_ours(object));
+	CHECK(is_guarded(object));
 	refuse_light();
 	refuse_where(SCMP_SYS(mprotect), ENOMEM, 1, nothing);
 	kmem_cache_free(s, object);

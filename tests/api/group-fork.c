@@ -37,7 +37,7 @@ static void in_both_processes(void **state)
 static void goes_on(struct data *data)
 {
 	(void)data;
-	while (!os_load_acquire(&first_goes_on))
+	while (!__atomic_load_n(&first_goes_on, __ATOMIC_ACQUIRE))
 		sched_yield();
 }
 
@@ -50,7 +50,7 @@ static void in_a_child_without_its_caller(void **state)
 	first.then = goes_on;
 	first_goes_on = 0;
 	assert_int_equal(pthread_create(&thread, NULL, passes_the_mark, group_with(&first)), 0);
-	while (!os_load_acquire(&first.inside))
+	while (!__atomic_load_n(&first.inside, __ATOMIC_ACQUIRE))
 		sched_yield();
 	child = fork();
 	if (!child) {
@@ -58,7 +58,7 @@ static void in_a_child_without_its_caller(void **state)
 		kmem_group_put(first.g);
 		_exit(first.ended != 1);
 	}
-	os_store_release(&first_goes_on, 1);
+	__atomic_store_n(&first_goes_on, 1, __ATOMIC_RELEASE);
 	pthread_join(thread, NULL);
 	assert_int_equal(status_of(child), 0);
 	kmem_group_put(first.g);
@@ -88,11 +88,11 @@ static void in_a_child_both_end(void **state)
 	first.then = goes_on;
 	first_goes_on = 0;
 	assert_int_equal(pthread_create(&thread, NULL, passes_the_mark, group_with(&first)), 0);
-	while (!os_load_acquire(&first.inside))
+	while (!__atomic_load_n(&first.inside, __ATOMIC_ACQUIRE))
 		sched_yield();
 	third.then = replaces_puts_and_forks;
 	pass_the_mark(group_with(&third));
-	os_store_release(&first_goes_on, 1);
+	__atomic_store_n(&first_goes_on, 1, __ATOMIC_RELEASE);
 	pthread_join(thread, NULL);
 	assert_int_equal(status_of(child), 0);
 	assert_int_equal(first.ended, 1);

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: MIT */
+/* What no public call does, for programs without private headers: internal/kit/hooks.c. */
+#ifndef SHEAF_TESTS_HOOKS_H
+#define SHEAF_TESTS_HOOKS_H
+
+#include <stdbool.h>
+
+/* Count reports of misuse anew: the next five of each kind are written. */
+void hook_forget_misuse(void);
+
+/* Does the library mark memory for a sanitizer or valgrind? */
+bool hook_has_tools(void);
+/* From now on the library marks no memory as free for sanitizers, so that a test may access it. */
+void hook_leave_tools(void);
+
+#endif

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT */
+/* What SHEAF_OPTIONS says, for tests whose subject an option changes or takes away. */
+#ifndef SHEAF_TESTS_OPTIONS_H
+#define SHEAF_TESTS_OPTIONS_H
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What follows "name=", up to the end of SHEAF_OPTIONS; "" for a name without a value; NULL if it
+ * is not given. The last one counts. */
+static inline const char *option(const char *name)
+{
+	const char *found = NULL, *at = getenv("SHEAF_OPTIONS");
+	size_t length = strlen(name);
+
+	for (; at && *at; at += *at == ';') {
+		if (!strncmp(at, name, length) && (!at[length] || strchr("=;", at[length])))
+			found = at + length + (at[length] == '=');
+		at += strcspn(at, ";");
+	}
+	return found && *found != ';' ? found : found ? "" : NULL;
+}
+
+static inline bool has_option(const char *name)
+{
+	return option(name) != NULL;
+}
+
+static inline unsigned int option_number(const char *name, unsigned int preset)
+{
+	const char *value = option(name);
+
+	return value ? (unsigned int)strtoul(value, NULL, 10) : preset;
+}
+
+/* Are caches debug caches, perhaps only some of them? */
+static inline bool has_slab_debug(void)
+{
+	return has_option("slab_debug");
+}
+
+/* Is the letter in the first block of slab_debug? */
+static inline bool has_debug_letter(char letter)
+{
+	const char *letters = option("slab_debug");
+
+	if (letters && !*letters)
+		letters = "FZPU";
+	return letters && memchr(letters, letter, strcspn(letters, ",;"));
+}
+
+static inline bool is_tiny(void)
+{
+#ifdef SHEAF_SLUB_TINY
+	return true;
+#else
+	return has_option("slub_tiny");
+#endif
+}
+
+/* Does the library look at each freed object, and does it know which ones are free? */
+static inline bool checks_double(void)
+{
+	return has_option("hardened") || has_option("slab_check_double");
+}
+
+static inline bool clears_on_alloc(void)
+{
+	return option_number("init_on_alloc", 0);
+}
+
+static inline bool clears_on_free(void)
+{
+	return option_number("init_on_free", 0);
+}
+
+static inline bool checks_free(void)
+{
+	return checks_double() || clears_on_free() || has_option("slab_check_free");
+}
+
+static inline unsigned int sets_of_kmalloc(void)
+{
+	return option_number("random_kmalloc_caches", has_option("hardened") ? 16 : 1);
+}
+
+#endif
