@@ -22,7 +22,7 @@
 #define CLASSES	    9u /* slots of 1 to 256 pages: the largest object in pages of 4 KiB */
 #define MOST_CHUNKS 32768u
 /*
- * MiB of addresses, unless slab_guard=N sets another number: 4 GiB hold 2 GiB of objects of one
+ * MiB of addresses, unless slab_guard=N sets another number: 4 GiB hold 261,120 objects of up to a
  * page; samples need less. An object in use costs its pages, a slot that was ever used 360 bytes. A
  * process with a limit on its addresses gets a sixteenth of them.
  */
@@ -181,18 +181,14 @@ struct guard_place guard_place_of(const void *address)
 	return place;
 }
 
-void guard_for_each(void (*each)(void *data, struct guard_slot *slot), void *data)
+struct guard_slot *guard_next(const struct guard_slot *slot)
 {
-	for (unsigned int class = 0; class < CLASSES; class ++) {
-		uint32_t n = os_load_acquire(&pool.classes[class].fresh);
+	size_t n = (size_t)os_load_acquire(&pool.nr_chunks) * GUARD_SLOTS;
 
-		for (uint32_t i = 0; i < n; i++) {
-			struct guard_slot *slot = slot_at(class, i);
-
-			if (slot && used_slot(slot))
-				each(data, slot);
-		}
-	}
+	for (size_t i = slot ? (size_t)(slot - pool.slots) + 1 : 0; i < n; i++)
+		if (used_slot(&pool.slots[i]))
+			return &pool.slots[i];
+	return NULL;
 }
 
 /* --- claiming --------------------------------------------------------------------------------- */

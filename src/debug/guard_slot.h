@@ -60,7 +60,10 @@ struct guard_place {
 struct guard_place guard_place_of(const void *address);
 
 struct guard_notes *guard_notes_of(const struct guard_slot *slot);
-/* Call this for each slot that was ever used. */
-void guard_for_each(void (*each)(void *data, struct guard_slot *slot), void *data);
+/* Of the slots that were ever used, the one after this, or, after NULL, the first one. NULL: there
+ * is none. */
+struct guard_slot *guard_next(const struct guard_slot *slot);
+#define guard_for_each(slot)                                                                       \
+	for (struct guard_slot *slot = guard_next(NULL); slot; slot = guard_next(slot))
 
 #endif

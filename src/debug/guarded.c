@@ -52,13 +52,9 @@ static int check_guarded_zones(const struct guard_slot *slot, const char *call)
 	fault.fix = "the red zone was restored";
 	fault.expected = DEBUG_ZONE_USED;
 	return debug_restore(&fault, zones.open, (size_t)(zones.object - zones.open),
-			     "Left Redzone overwritten",
-			     "something wrote in front of this object: look for a negative index, "
-			     "or a pointer moved back too far") +
+			     DEBUG_LEFT_ZONE_GUARDED) +
 	       debug_restore(&fault, zones.end, (size_t)(zones.closed - zones.end),
-			     "Right Redzone overwritten",
-			     "something wrote past the end of this object: look for an index or a "
-			     "length that is too large");
+			     DEBUG_RIGHT_ZONE);
 }
 
 /* T: only in caches whose objects are all checked; samples of other caches are not traced. */
@@ -223,81 +219,52 @@ uint32_t *guard_owner(const void *object)
 		       : NULL;
 }
 
-struct owned {
-	owner_look *look;
-	void *data;
-};
-
-static void look_at_owned(void *data, struct guard_slot *slot)
-{
-	struct owned *owned = data;
-	uint32_t number = os_load_relaxed(&slot->owner);
-
-	if (number && is_live(os_load_acquire(&slot->state)))
-		owned->look(owned->data, os_load_relaxed(&slot->cache), number);
-}
-
 void guard_for_each_owned(owner_look *look, void *data)
 {
-	struct owned owned = {look, data};
+	guard_for_each (slot) {
+		uint32_t number = os_load_relaxed(&slot->owner);
 
-	guard_for_each(look_at_owned, &owned);
+		if (number && is_live(os_load_acquire(&slot->state)))
+			look(data, os_load_relaxed(&slot->cache), number);
+	}
 }
 
-struct listing {
-	const struct slab_cache *cache;
-	void **objects;
-	size_t room, n;
-	int faults;
-};
-
-static void list_live(void *data, struct guard_slot *slot)
+static bool is_live_in(const struct guard_slot *slot, const struct slab_cache *cache)
 {
-	struct listing *listing = data;
-
-	if (!is_live(os_load_acquire(&slot->state)) ||
-	    os_load_relaxed(&slot->cache) != listing->cache)
-		return;
-	if (listing->n < listing->room)
-		listing->objects[listing->n] = slot->object;
-	listing->n++;
+	return is_live(os_load_acquire(&slot->state)) && os_load_relaxed(&slot->cache) == cache;
 }
 
 size_t guard_live(const struct slab_cache *cache, void **objects, size_t room)
 {
-	struct listing listing = {.cache = cache, .objects = objects, .room = room};
+	size_t n = 0;
 
-	guard_for_each(list_live, &listing);
-	return listing.n;
-}
-
-static void verify_slot(void *data, struct guard_slot *slot)
-{
-	struct listing *listing = data;
-
-	if (is_live(os_load_acquire(&slot->state)) &&
-	    os_load_relaxed(&slot->cache) == listing->cache)
-		listing->faults += check_guarded_zones(slot, "kmem_cache_verify");
+	guard_for_each (slot) {
+		if (!is_live_in(slot, cache))
+			continue;
+		if (n < room)
+			objects[n] = slot->object;
+		n++;
+	}
+	return n;
 }
 
 int guard_verify(struct slab_cache *cache)
 {
-	struct listing listing = {.cache = cache};
+	int faults = 0;
 
-	guard_for_each(verify_slot, &listing);
-	return listing.faults;
-}
-
-/* Another thread may claim it for its own cache just now. */
-static void forget_slot(void *data, struct guard_slot *slot)
-{
-	struct slab_cache *cache = data;
-
-	if (os_load_relaxed(&slot->cache) == cache)
-		os_cmpxchg(&slot->cache, &cache, NULL);
+	guard_for_each (slot)
+		if (is_live_in(slot, cache))
+			faults += check_guarded_zones(slot, "kmem_cache_verify");
+	return faults;
 }
 
 void guard_forget(const struct slab_cache *cache)
 {
-	guard_for_each(forget_slot, (void *)(uintptr_t)cache);
+	guard_for_each (slot) {
+		struct slab_cache *holder = os_load_relaxed(&slot->cache);
+
+		/* Another thread may claim it for its own cache just now. */
+		if (holder == cache)
+			os_cmpxchg(&slot->cache, &holder, NULL);
+	}
 }

@@ -252,14 +252,40 @@ void debug_report_state(const struct debug_fault *fault, uint32_t state, const c
 		     advice);
 }
 
-int debug_restore(struct debug_fault *fault, uint8_t *from, size_t length, const char *what,
-		  const char *advice)
+void debug_report_damage(struct debug_fault *fault, const uint8_t *from, size_t length,
+			 enum debug_damage damage)
+{
+	static const char after_free[] = "something wrote to the object after it was freed: look "
+					 "for a pointer to it that is used after the free";
+	static const char *const words[][2] = {
+		[DEBUG_LEFT_ZONE] = {"Left Redzone overwritten",
+				     "something wrote in front of this object, or past the end of "
+				     "the one before it: look for a negative index, or a pointer "
+				     "moved back too far"},
+		[DEBUG_LEFT_ZONE_GUARDED] = {"Left Redzone overwritten",
+					     "something wrote in front of this object: look for a "
+					     "negative index, or a pointer moved back too far"},
+		[DEBUG_REQUESTED_ZONE] = {"kmalloc Redzone overwritten",
+					  "something wrote past the bytes that were requested: "
+					  "look for a length that is larger than the one given to "
+					  "kmalloc()"},
+		[DEBUG_RIGHT_ZONE] = {"Right Redzone overwritten",
+				      "something wrote past the end of this object: look for an "
+				      "index or a length that is too large"},
+		[DEBUG_POISON] = {"Poison overwritten", after_free},
+		[DEBUG_END_POISON] = {"End Poison overwritten", after_free},
+	};
+
+	fault->from = from;
+	fault->length = length;
+	debug_report(fault, words[damage][0], words[damage][1]);
+}
+
+int debug_restore(struct debug_fault *fault, uint8_t *from, size_t length, enum debug_damage damage)
 {
 	if (bytes_are(from, length, fault->expected))
 		return 0;
-	fault->from = from;
-	fault->length = length;
-	debug_report(fault, what, advice);
+	debug_report_damage(fault, from, length, damage);
 	memset(from, fault->expected, length);
 	return 1;
 }

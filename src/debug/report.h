@@ -52,9 +52,21 @@ void debug_report(const struct debug_fault *fault, const char *what, const char 
 /* A call got an object in this state, which it cannot have; advice: NULL for a second free. */
 void debug_report_state(const struct debug_fault *fault, uint32_t state,
 			const char *advice) OS_COLD;
-/* Report and restore bytes that are not fault->expected. Returns the number of faults: 0 or 1. */
-int debug_restore(struct debug_fault *fault, uint8_t *from, size_t length, const char *what,
-		  const char *advice) OS_COLD;
+/* Which bytes were overwritten. */
+enum debug_damage {
+	DEBUG_LEFT_ZONE,
+	DEBUG_LEFT_ZONE_GUARDED,
+	DEBUG_REQUESTED_ZONE, /* behind the bytes requested from kmalloc() */
+	DEBUG_RIGHT_ZONE,
+	DEBUG_POISON,
+	DEBUG_END_POISON,
+};
+/* Report these bytes, which are not all fault->expected. */
+void debug_report_damage(struct debug_fault *fault, const uint8_t *from, size_t length,
+			 enum debug_damage damage) OS_COLD;
+/* The same if they are not, and restore them. Returns the number of faults: 0 or 1. */
+int debug_restore(struct debug_fault *fault, uint8_t *from, size_t length,
+		  enum debug_damage damage) OS_COLD;
 
 /* Where to look, if a call that does not free gets the pointer. */
 #define DEBUG_ADVICE_OF_USE "look for a pointer to it that is used after the free"

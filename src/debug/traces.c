@@ -168,9 +168,8 @@ static void look_at_slab(void *data, struct slab *slab)
 
 /* A guarded object may be freed, and its slot used again, during the look: then two copies of the
  * record differ. */
-static void look_at_slot(void *data, struct guard_slot *slot)
+static void look_at_slot(struct collection *to, const struct guard_slot *slot)
 {
-	struct collection *to = data;
 	const struct debug_track *from = &guard_notes_of(slot)->tracks[to->deed];
 	struct debug_track track, again;
 
@@ -205,7 +204,8 @@ bool debug_traces_begin(struct debug_traces *traces, struct slab_cache *cache, e
 	traces->guarded = !debug_stores_users(cache);
 	if (!traces->guarded)
 		traces->missed = slab_for_each_held(cache, look_at_slab, &to);
-	guard_for_each(look_at_slot, &to);
+	guard_for_each (slot)
+		look_at_slot(&to, slot);
 	os_sort(traces->groups, traces->nr_groups, sizeof(*traces->groups), most_first);
 	return true;
 }

@@ -37,8 +37,8 @@ static bool is_unchanged(const struct used *used)
 }
 
 /* Twice, because the size may have become larger, and smaller again, during a look. */
-static int check_zone(const struct used *used, const uint8_t *from, size_t length, const char *what,
-		      const char *advice)
+static int check_zone(const struct used *used, const uint8_t *from, size_t length,
+		      enum debug_damage damage)
 {
 	struct debug_fault fault = debug_fault_of(used->cache, used->object, "kmem_cache_validate");
 
@@ -47,10 +47,8 @@ static int check_zone(const struct used *used, const uint8_t *from, size_t lengt
 			return 0;
 	fault.fix =
 		"nothing was changed, because the object is in use; its free will report it again";
-	fault.from = from;
-	fault.length = length;
 	fault.expected = DEBUG_ZONE_USED;
-	debug_report(&fault, what, advice);
+	debug_report_damage(&fault, from, length, damage);
 	return 1;
 }
 
@@ -62,14 +60,10 @@ static int validate_used(struct slab_cache *cache, void *object)
 
 	if (!(debug->flags & SLAB_RED_ZONE))
 		return 0;
-	return check_zone(&used, first - debug->left, debug->left, "Left Redzone overwritten",
-			  "something wrote in front of this object, or past the end of the one "
-			  "before it") +
+	return check_zone(&used, first - debug->left, debug->left, DEBUG_LEFT_ZONE) +
 	       check_zone(&used, first + used.size, cache->object_size - used.size,
-			  "kmalloc Redzone overwritten",
-			  "something wrote past the bytes that were requested") +
-	       check_zone(&used, end, debug->right, "Right Redzone overwritten",
-			  "something wrote past the end of this object");
+			  DEBUG_REQUESTED_ZONE) +
+	       check_zone(&used, end, debug->right, DEBUG_RIGHT_ZONE);
 }
 
 int debug_validate(struct slab_cache *cache, void *object, bool is_free)

@@ -13,24 +13,14 @@ int zones_report(struct slab_cache *cache, void *object, size_t size, uint8_t by
 
 	fault.fix = "the red zone was restored";
 	fault.expected = byte;
-	return debug_restore(&fault, bytes - debug->left, debug->left, "Left Redzone overwritten",
-			     "something wrote in front of this object, or past the end of the one "
-			     "before it: look for a negative index, or a pointer moved back too "
-			     "far") +
+	return debug_restore(&fault, bytes - debug->left, debug->left, DEBUG_LEFT_ZONE) +
 	       debug_restore(&fault, bytes + size, cache->object_size - size,
-			     "kmalloc Redzone overwritten",
-			     "something wrote past the bytes that were requested: look for a "
-			     "length that is larger than the one given to kmalloc()") +
-	       debug_restore(&fault, bytes + cache->object_size, debug->right,
-			     "Right Redzone overwritten",
-			     "something wrote past the end of this object: look for an index or a "
-			     "length that is too large");
+			     DEBUG_REQUESTED_ZONE) +
+	       debug_restore(&fault, bytes + cache->object_size, debug->right, DEBUG_RIGHT_ZONE);
 }
 
 int zones_report_poison(struct slab_cache *cache, void *object, const char *call)
 {
-	static const char advice[] = "something wrote to the object after it was freed: look for a "
-				     "pointer to it that is used after the free";
 	struct debug_fault fault = debug_fault_of(cache, object, call);
 	uint8_t *bytes = object;
 	int faults;
@@ -40,10 +30,9 @@ int zones_report_poison(struct slab_cache *cache, void *object, const char *call
 			    : "the poison was restored, and the object will not be used again: the "
 			      "code that wrote to it may do so again";
 	fault.expected = ZONES_BYTE_FREE;
-	faults = debug_restore(&fault, bytes, cache->object_size - 1, "Poison overwritten", advice);
+	faults = debug_restore(&fault, bytes, cache->object_size - 1, DEBUG_POISON);
 	fault.expected = ZONES_BYTE_END;
-	return faults + debug_restore(&fault, bytes + cache->object_size - 1, 1,
-				      "End Poison overwritten", advice);
+	return faults + debug_restore(&fault, bytes + cache->object_size - 1, 1, DEBUG_END_POISON);
 }
 
 void debug_open(const struct slab_cache *cache, void *object)
