@@ -127,11 +127,6 @@ static void *alloc_no_sheaf(struct kmem_cache *s, gfp_t flags)
 	return object;
 }
 
-static void *alloc_plain_no_sheaf(struct kmem_cache *s)
-{
-	return alloc_no_sheaf(s, GFP_KERNEL);
-}
-
 static void free_no_sheaf(struct kmem_cache *s, void *object)
 {
 	if (!object)
@@ -195,7 +190,7 @@ struct sheaf_calls cache_base_calls(struct kmem_cache *s)
 		calls = rseq_calls(sampled);
 #endif
 	if (s->flags & SLAB_NO_SHEAVES)
-		calls = CALLS(no_sheaf);
+		calls = SLOW_CALLS(no_sheaf);
 	if (cache_is_hardened(s))
 		calls = hardened_calls(sampled);
 	if (cache_follows_policy()) {

@@ -206,7 +206,7 @@ void grace_start(struct grace *grace);
  * that have something in hand, run inside a user's function, or must not wait. */
 void grace_start_later(struct grace *grace);
 
-extern uint32_t grace_some_wanted;
+extern uint32_t grace_some_wanted __attribute__((visibility("hidden")));
 void grace_start_all_wanted(void) OS_COLD;
 
 /* With no lock held and nothing in hand: start batches that were deferred. */

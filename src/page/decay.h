@@ -91,7 +91,7 @@ struct decay_time {
 	uint32_t by_thread; /* a thread does it: calls return no memory */
 	uint32_t left;	    /* memory that must go, after all the work of one time */
 };
-extern struct decay_time decay_time;
+extern struct decay_time decay_time __attribute__((visibility("hidden")));
 
 static inline void decay_see_time(uint32_t now)
 {

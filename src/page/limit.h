@@ -50,7 +50,7 @@ struct page_limit {
 	uint32_t phase, returning[2]; /* by phase */
 	uint32_t last_looks;	      /* of threads that will fail if they find nothing */
 } __attribute__((aligned(64)));
-extern struct page_limit page_limit;
+extern struct page_limit page_limit __attribute__((visibility("hidden")));
 
 /* Hold so many pages more. False: the hard limit refuses them. */
 bool page_hold(size_t pages);

@@ -95,7 +95,7 @@ void os_misuse_left_out(void);
 /* The number of reports made so far, and of reports of misuse that were left out. */
 extern uint32_t os_reports;
 /* The number of kept reports; private to the functions below. */
-extern uint32_t os_reports_kept;
+extern uint32_t os_reports_kept __attribute__((visibility("hidden")));
 void os_write_kept(void) OS_COLD;
 void os_write_kept_nowait(void) OS_COLD;
 /* For a fault handler, or when the program is aborted: waits, calls no callback of the program,
