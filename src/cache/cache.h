@@ -60,7 +60,7 @@ struct kmem_cache {
 	uint32_t group;	     /* the number of its own group, or 0: account.h */
 	uint16_t accounted;  /* its objects may be charged: account.h */
 	uint8_t owner_shift; /* copied for the fast paths: owner_shift() */
-	uint8_t gone;	     /* off the list: its memory is freed next */
+	uint8_t ending;	     /* it is being destroyed: list.h */
 };
 
 _Static_assert(offsetof(struct kmem_cache, sheaf.bootstrap) == offsetof(struct slot, main),

@@ -16,7 +16,6 @@
 #include "slab/late.h"
 
 #define LIST_MAX 20 /* live objects that are listed one by one */
-#define TRIES	 10 /* to empty a cache that others pin each time */
 
 void cache_report_unusable(struct kmem_cache *s, const char *call)
 {
@@ -102,6 +101,7 @@ static void report_live(struct kmem_cache *s)
 	void *listed[LIST_MAX];
 	size_t live, n;
 
+	list_show(s);
 	/* The program may free them later, and then uses the cache. */
 	s->sheaf.quiet = 0;
 	cache_refuse_allocations(s);
@@ -135,25 +135,13 @@ static void finish_retired(struct kmem_cache *s)
 	}
 }
 
-/*
- * Empty a cache that no thread uses; false: objects are in use. A thread that pins the cache may
- * hold an empty slab, which is not given back then. So this tries again if the cache was pinned
- * during the attempt, but not for ever: statistics, too, pin each cache that they read.
- */
+/* Empty a cache that no thread uses; false: objects are in use. A thread that pins the cache may
+ * hold an empty slab, which is not given back then. */
 static bool make_empty(struct kmem_cache *s)
 {
-	uint32_t before, pinned = list_wait_unpinned(s);
-	int tries = 0;
-	bool empty;
-
-	do {
-		before = pinned;
-		finish_retired(s);
-		empty = cache_give_up_free(s) == 0 && !guard_live(&s->sheaf.slab, NULL, 0);
-		if (!empty)
-			pinned = list_wait_unpinned(s);
-	} while (pinned != before && ++tries < TRIES);
-	return empty;
+	list_wait_unpinned(s);
+	finish_retired(s);
+	return cache_give_up_free(s) == 0 && !guard_live(&s->sheaf.slab, NULL, 0);
 }
 
 /* Drop one name. Returns true if it was the last one: no thread can then get the cache any more. */

@@ -2,33 +2,32 @@
 /* The list of caches; see list.h. */
 #include "cache/list.h"
 
-#include "cache/index.h"
 #include "page/pool.h"
+
+#define CHAINS	  512u /* of each index: a page */
+#define HASH_SEED 0x811c9dc5u
+
+/* All zero: in no index. */
+struct link {
+	struct link *next, **from;
+};
 
 struct entry {
 	struct kmem_cache *s, *prev;
-	uint32_t pins, pinned; /* now, and since the cache was made */
-	uint64_t print;	       /* see list_print() */
-	struct index_link by_name, by_layout;
+	uint32_t pins;
+	uint64_t print; /* see list_print() */
+	struct link by_name, by_layout;
 	char name[];
 };
 
-static struct index by_name, by_layout;
+#define ENTRY_OF(link, member) ((struct entry *)((char *)(link)-offsetof(struct entry, member)))
+
+static struct link *names[CHAINS], *layouts[CHAINS];
 static struct kmem_cache *visited_next[LIST_VISITORS]; /* see list_visit() */
 
 static struct entry *entry_of(const struct kmem_cache *s)
 {
-	return (struct entry *)(s->name - offsetof(struct entry, name));
-}
-
-static struct entry *entry_of_name(struct index_link *link)
-{
-	return (struct entry *)((char *)link - offsetof(struct entry, by_name));
-}
-
-static struct entry *entry_of_layout(struct index_link *link)
-{
-	return (struct entry *)((char *)link - offsetof(struct entry, by_layout));
+	return ENTRY_OF(s->name, name);
 }
 
 static size_t size_of_name(const char *name)
@@ -36,16 +35,73 @@ static size_t size_of_name(const char *name)
 	return sizeof(struct entry) + strlen(name) + 1;
 }
 
-static uint32_t hash_of_name(const char *name)
+/* --- the two indexes -------------------------------------------------------------------------- */
+
+/* FNV-1a. */
+static uint32_t hash(uint32_t so_far, const void *bytes, size_t size)
 {
-	return index_hash(INDEX_HASH, name, strlen(name));
+	for (const unsigned char *byte = bytes; size > 0; byte++, size--)
+		so_far = (so_far ^ *byte) * 0x01000193u;
+	return so_far;
 }
 
-static uint32_t hash_of_layout(uint32_t size, slab_flags_t flags)
+static struct link **chain_of_name(const char *name)
+{
+	return &names[hash(HASH_SEED, name, strlen(name)) % CHAINS];
+}
+
+static struct link **chain_of_layout(uint32_t size, slab_flags_t flags)
 {
 	flags &= LIST_FLAGS;
-	return index_hash(index_hash(INDEX_HASH, &size, sizeof(size)), &flags, sizeof(flags));
+	return &layouts[hash(hash(HASH_SEED, &size, sizeof(size)), &flags, sizeof(flags)) % CHAINS];
 }
+
+static void add_link(struct link **chain, struct link *link)
+{
+	link->next = *chain;
+	link->from = chain;
+	if (*chain)
+		(*chain)->from = &link->next;
+	*chain = link;
+}
+
+static void remove_link(struct link *link)
+{
+	if (!link->from)
+		return;
+	*link->from = link->next;
+	if (link->next)
+		link->next->from = link->from;
+	link->from = NULL;
+}
+
+bool list_has_name(const char *name)
+{
+	struct link *link = *chain_of_name(name);
+
+	while (link && strcmp(ENTRY_OF(link, by_name)->name, name) != 0)
+		link = link->next;
+	return link;
+}
+
+struct kmem_cache *list_find(size_t size, unsigned int align, slab_flags_t flags)
+{
+	/* Sizes of slabs and alignments are whole words, so the size is equal or wastes at least a
+	 * word. */
+	uint32_t wanted = (uint32_t)((size + align - 1) & ~((size_t)align - 1));
+
+	for (struct link *link = *chain_of_layout(wanted, flags); link; link = link->next) {
+		struct kmem_cache *s = ENTRY_OF(link, by_layout)->s;
+
+		os_assert(os_peek(&s->nr_names) && !s->unmergeable); /* LIST-L2 */
+		if (s->sheaf.slab.size == wanted && s->sheaf.slab.align >= align &&
+		    !((s->flags ^ flags) & LIST_FLAGS))
+			return s;
+	}
+	return NULL;
+}
+
+/* --- the list --------------------------------------------------------------------------------- */
 
 bool list_name(struct kmem_cache *s, const char *name)
 {
@@ -69,37 +125,37 @@ void list_add(struct kmem_cache *s)
 	struct entry *entry = entry_of(s);
 
 	os_assert(os_peek(&s->calls.alloc) && os_peek(&s->calls.free)); /* CACHE-C1 */
-	os_assert(os_peek(&s->nr_names) && !s->gone);			/* LIST-L1 */
+	os_assert(os_peek(&s->nr_names) && !s->ending);			/* LIST-L1 */
 	s->next = caches.first;
 	if (s->next)
 		entry_of(s->next)->prev = s;
 	caches.first = s;
 	os_store_relaxed(&caches.nr, caches.nr + 1);
-	index_add(&by_name, &entry->by_name, hash_of_name(s->name));
+	add_link(chain_of_name(s->name), &entry->by_name);
 	if (!s->unmergeable)
-		index_add(&by_layout, &entry->by_layout,
-			  hash_of_layout(s->sheaf.slab.size, s->flags));
+		add_link(chain_of_layout(s->sheaf.slab.size, s->flags), &entry->by_layout);
 }
 
 void list_keep_apart(struct kmem_cache *s)
 {
-	index_remove(&by_layout, &entry_of(s)->by_layout);
+	remove_link(&entry_of(s)->by_layout);
 }
 
 void list_hide(struct kmem_cache *s)
 {
 	os_assert(!os_peek(&s->nr_names)); /* LIST-L1 */
-	index_remove(&by_name, &entry_of(s)->by_name);
+	remove_link(&entry_of(s)->by_name);
 	list_keep_apart(s);
+	s->ending = true;
 }
 
 static void unlink_entry(struct entry *entry)
 {
 	struct kmem_cache *prev = entry->prev, *next = entry->s->next;
 
-	os_assert(!os_peek(&entry->s->nr_names) && !entry->s->gone); /* CACHE-C2 */
-	os_assert(!entry->by_name.from && !entry->by_layout.from);   /* LIST-L1, LIST-L2 */
-	os_assert(!os_peek(&entry->pins));			     /* LIST-L3 */
+	os_assert(!os_peek(&entry->s->nr_names) && entry->s->ending); /* CACHE-C2 */
+	os_assert(!entry->by_name.from && !entry->by_layout.from);    /* LIST-L1, LIST-L2 */
+	os_assert(!os_peek(&entry->pins));			      /* LIST-L3 */
 	if (prev)
 		prev->next = next;
 	else
@@ -112,46 +168,33 @@ static void unlink_entry(struct entry *entry)
 	os_store_relaxed(&caches.nr, caches.nr - 1);
 }
 
-static void lock_unpinned(struct entry *entry)
-{
-	uint32_t pins;
-
-	os_lock(&caches.lock);
-	while ((pins = entry->pins) != 0) {
-		os_unlock(&caches.lock);
-		os_wait(&entry->pins, pins, 0);
-		os_lock(&caches.lock);
-	}
-}
-
-uint32_t list_wait_unpinned(struct kmem_cache *s)
+void list_wait_unpinned(struct kmem_cache *s)
 {
 	struct entry *entry = entry_of(s);
-	uint32_t pinned;
+	uint32_t pins;
 
-	lock_unpinned(entry);
-	pinned = entry->pinned;
+	while ((pins = os_load_acquire(&entry->pins)) != 0)
+		os_wait(&entry->pins, pins, 0);
+}
+
+void list_show(struct kmem_cache *s)
+{
+	os_lock(&caches.lock);
+	s->ending = false;
 	os_unlock(&caches.lock);
-	return pinned;
 }
 
 void list_remove(struct kmem_cache *s)
 {
-	struct entry *entry = entry_of(s);
-
-	lock_unpinned(entry);
-	unlink_entry(entry);
-	s->gone = true;
+	os_lock(&caches.lock);
+	unlink_entry(entry_of(s));
 	os_unlock(&caches.lock);
 }
 
 static void pin(struct kmem_cache *s)
 {
-	struct entry *entry = entry_of(s);
-
-	os_assert(!s->gone); /* LIST-L3 */
-	os_store_relaxed(&entry->pins, entry->pins + 1);
-	entry->pinned++;
+	os_assert(!s->ending); /* LIST-L3 */
+	os_store_relaxed(&entry_of(s)->pins, entry_of(s)->pins + 1);
 }
 
 /* The word on which threads wait for this stays readable: pools never return memory. */
@@ -161,11 +204,10 @@ void list_unpin(struct kmem_cache *s)
 	bool wake;
 
 	os_lock(&caches.lock);
-	os_assert(!s->gone); /* LIST-L3 */
+	wake = s->ending && entry->pins == 1;
 	/* A child that was forked during this walk counts from 0. */
 	if (entry->pins)
-		os_store_relaxed(&entry->pins, entry->pins - 1);
-	wake = !entry->pins && !s->nr_names;
+		os_store_release(&entry->pins, entry->pins - 1);
 	os_unlock(&caches.lock);
 	if (wake)
 		os_wake(&entry->pins);
@@ -177,7 +219,7 @@ struct kmem_cache *list_next_if(struct kmem_cache *s, bool (*wanted)(const struc
 
 	os_lock(&caches.lock);
 	next = s ? s->next : caches.first;
-	while (next && wanted && !wanted(next))
+	while (next && (next->ending || (wanted && !wanted(next))))
 		next = next->next;
 	if (next)
 		pin(next);
@@ -199,7 +241,7 @@ bool list_pin(struct kmem_cache *s)
 	if (!s)
 		return false;
 	os_lock(&caches.lock);
-	known = !s->gone;
+	known = !s->ending;
 	if (known)
 		pin(s);
 	os_unlock(&caches.lock);
@@ -209,36 +251,12 @@ bool list_pin(struct kmem_cache *s)
 void list_after_fork(void)
 {
 	/* A page that is not written stays shared with the parent. */
-	for (struct kmem_cache *s = caches.first; s; s = s->next)
+	for (struct kmem_cache *s = caches.first; s; s = s->next) {
 		if (entry_of(s)->pins)
 			entry_of(s)->pins = 0;
-}
-
-bool list_has_name(const char *name)
-{
-	struct index_link *link = index_find(&by_name, hash_of_name(name));
-
-	while (link && strcmp(entry_of_name(link)->name, name) != 0)
-		link = index_next(link);
-	return link;
-}
-
-struct kmem_cache *list_find(size_t size, unsigned int align, slab_flags_t flags)
-{
-	/* Sizes of slabs and alignments are whole words, so the size is equal or wastes at least a
-	 * word. */
-	uint32_t wanted = (uint32_t)((size + align - 1) & ~((size_t)align - 1));
-	struct index_link *link = index_find(&by_layout, hash_of_layout(wanted, flags));
-
-	for (; link; link = index_next(link)) {
-		struct kmem_cache *s = entry_of_layout(link)->s;
-
-		os_assert(os_peek(&s->nr_names) && !s->unmergeable); /* LIST-L2 */
-		if (s->sheaf.slab.size == wanted && s->sheaf.slab.align >= align &&
-		    !((s->flags ^ flags) & LIST_FLAGS))
-			return s;
+		if (s->ending)
+			s->ending = false;
 	}
-	return NULL;
 }
 
 void list_visit_first(unsigned int visitor)

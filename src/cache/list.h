@@ -10,8 +10,8 @@
  *  LIST-L1. The index of names has the caches that may be used: those with nr_names > 0.
  *  LIST-L2. The index of layouts has those caches of LIST-L1 that may be shared.
  *  LIST-L3. A pinned cache stays on the list, so a thread can look at all its pages without the
- *      lock. A cache that is off the list is marked as gone, and is not pinned again. Its name is
- *      freed later, because reports use it.
+ *      lock. A cache that is being destroyed (`ending`) is not pinned any more, except when it is
+ *      leaked. Its name is freed last, because reports use it.
  *
  * Locks: OS_RANK_CACHES, held by the callers except where noted. Callers: src/cache/,
  * src/control/, src/stats/.
@@ -33,12 +33,12 @@ void list_forget_name(struct kmem_cache *s);
 void list_add(struct kmem_cache *s);
 /* From now on no other cache is merged with it. */
 void list_keep_apart(struct kmem_cache *s);
-/* From now on no lookup finds it. */
+/* From now on no lookup finds it, and no thread pins it. */
 void list_hide(struct kmem_cache *s);
-/* These are for a hidden cache. They take the lock, and wait until no thread pins it. */
-/* Returns how often it was pinned so far. */
-uint32_t list_wait_unpinned(struct kmem_cache *s);
-/* Remove it from the list. */
+/* These are for a hidden cache, without the lock: wait until no thread pins it; then let threads
+ * pin it again, or remove it from the list. */
+void list_wait_unpinned(struct kmem_cache *s);
+void list_show(struct kmem_cache *s);
 void list_remove(struct kmem_cache *s);
 
 /* These take the lock. Return the next cache on the list after s, or the first one for NULL. It is
@@ -46,7 +46,7 @@ void list_remove(struct kmem_cache *s);
 struct kmem_cache *list_next(struct kmem_cache *s);
 /* The same, but the next one that is wanted. */
 struct kmem_cache *list_next_if(struct kmem_cache *s, bool (*wanted)(const struct kmem_cache *s));
-/* Returns false if it was destroyed, or is about to be freed. */
+/* Returns false if it is NULL or being destroyed. */
 bool list_pin(struct kmem_cache *s);
 void list_unpin(struct kmem_cache *s);
 /* In a forked child, by its only thread: threads that pinned caches have vanished. */

@@ -15,11 +15,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cache/index.h"
+#include "cache/list.h"
 #include "cache/process.h"
 #include "kit/check.h"
 #include "kit/process.h"
-#include "kit/random.h"
 #include "kit/told.h"
 #include "kit/unit.h"
 #include "os/counters.h"
@@ -33,7 +32,6 @@ enum {
 	MANY = 10000,
 	STEPPED = 2,
 	ROW_KIB = 64,
-	LINKS = 3000,
 	IN_FILE = 16384, /* caches whose counters other processes see */
 };
 
@@ -88,43 +86,6 @@ static void one_more_costs_the_same(void **state)
 	assert_true(of_many.instructions < 2 * of_few.instructions);
 }
 
-static struct index_link *link_of(struct index *index, struct index_link *link, uint32_t hash)
-{
-	struct index_link *found = index_find(index, hash);
-
-	while (found && found != link)
-		found = index_next(found);
-	return found;
-}
-
-/* Three links each have the same hash, and neighbouring hashes are in different chains. */
-static void index_finds_what_is_in_it(void **state)
-{
-	static struct index_link links[LINKS];
-	struct index index = {0};
-	uint64_t seed = 1;
-
-	(void)state;
-	assert_true(caches_ready());
-	assert_null(index_find(&index, 7));
-	for (unsigned int i = 0; i < LINKS; i++)
-		index_add(&index, &links[i], i / 3);
-	assert_true(index.nr_chains >= LINKS);
-	for (unsigned int i = 0; i < LINKS; i++) {
-		unsigned int gone = random_below(&seed, LINKS);
-
-		index_remove(&index, &links[gone]);
-		index_remove(&index, &links[gone]);
-	}
-	for (unsigned int i = 0; i < LINKS; i++)
-		assert_ptr_equal(link_of(&index, &links[i], i / 3),
-				 links[i].from ? &links[i] : NULL);
-	for (unsigned int i = 0; i < LINKS; i++)
-		index_remove(&index, &links[i]);
-	assert_int_equal(index.nr_links, 0);
-	assert_null(index_find(&index, 7));
-}
-
 static unsigned int lines_of(const char *path)
 {
 	FILE *file = fopen(path, "re");
@@ -174,6 +135,19 @@ static size_t shared_memory(void)
 	return (size_t)file.st_blocks / 2;
 }
 
+/* Its name is known, and a request for its layout gets it, if it may be merged. */
+static void check_lookups(unsigned int i)
+{
+	struct kmem_cache *again;
+
+	os_lock(&caches.lock);
+	CHECK(list_has_name(names[i]) && !list_has_name("none of them"));
+	os_unlock(&caches.lock);
+	again = kmem_cache_create("the same layout", 8 + 8 * i, NULL, 0);
+	CHECK((again == made[i]) == (i % 2 == 0));
+	kmem_cache_destroy(again);
+}
+
 static unsigned int other_mappings; /* of a process that never used the library */
 
 static void make_and_use(unsigned int n, unsigned int most_mappings)
@@ -195,6 +169,8 @@ static void make_and_use(unsigned int n, unsigned int most_mappings)
 		CHECK(kmem_cache_stats(made[i], &stats) == 0);
 		CHECK(!os.counting || stats.alloc_fastpath + stats.alloc_slowpath == 1);
 	}
+	for (unsigned int i = 0; i < n; i += n / 10)
+		check_lookups(i);
 	for (unsigned int i = 0; i < n; i += n / 10)
 		kmem_cache_destroy(made[i]);
 }
@@ -350,7 +326,6 @@ int main(void)
 		cmocka_unit_test(any_number_can_be_made),
 		cmocka_unit_test(the_file_stays_open),
 		cmocka_unit_test(slots_open_where_they_are_used),
-		cmocka_unit_test(index_finds_what_is_in_it),
 	};
 
 	return cmocka_run_group_tests_name("many", tests, NULL, NULL);
