@@ -13,8 +13,8 @@ build/build.ninja:
 	@scripts/setup build
 	@meson setup build --prefix=$(PREFIX) -Dtests=disabled
 
-demo: ## build, run the example on libsheaf and on malloc, measure, draw a picture
-	@scripts/setup build bench
+demo: ## on one screen: the example on libsheaf and on malloc, a benchmark, a bug found
+	@scripts/setup build demo
 	@scripts/demo
 
 check: ## build with gcc and clang, run every fast test
