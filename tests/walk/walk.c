@@ -3,9 +3,9 @@
  * The walker: aborts every section at each of its instructions. The section must then have happened
  * once or not at all, exactly like the section in C.
  *
- * A first child, whose rseq area is unregistered, is single-stepped through each call. This shows
- * which instructions of which section the call executes. (With a registered area, the kernel would
- * abort the section at each step.)
+ * A first child, whose rseq area is unregistered, stops at each section's first instruction and is
+ * single-stepped from there. This shows which instructions of which section a call executes. (With
+ * a registered area, the kernel would abort the section at each step.)
  *
  * A second child repeats the same call, each time with a breakpoint at another of these
  * instructions. The kernel sees a thread that stopped inside a section, and continues at its abort
@@ -69,7 +69,7 @@ typedef uint32_t code_t;
 enum {
 	MAX_ADDRESSES = 256, /* executed in one call */
 	MAX_SEEN = 4096,
-	MAX_STEPS = 100000,
+	MAX_STEPS = 10000,
 	MAX_STOPS = 200, /* at a breakpoint that stays */
 	ALWAYS = 4,	 /* aborts: as many as a section has tries, RSEQ_TRIES */
 	MAX_TRIES = 100	 /* of a call that the kernel aborts as well */
@@ -90,7 +90,7 @@ static uint64_t seen[MAX_SEEN];
 static unsigned int nr_seen;
 static unsigned long nr_aborts, nr_retries;
 static pid_t stepper, walker;
-static int walker_memory;
+static int stepper_memory, walker_memory;
 
 static void end(int status)
 {
@@ -184,9 +184,9 @@ static code_t code_at(uint64_t address)
 	return *(const code_t *)address;
 }
 
-static void poke(uint64_t address, code_t code)
+static void poke(int memory, uint64_t address, code_t code)
 {
-	if (pwrite(walker_memory, &code, sizeof(code), (off_t)address) != sizeof(code))
+	if (pwrite(memory, &code, sizeof(code), (off_t)address) != sizeof(code))
 		fail("cannot place a breakpoint", address);
 }
 
@@ -227,7 +227,9 @@ static const struct descriptor *section_at(uint64_t address)
 
 static bool is_first(uint64_t address)
 {
-	return address == section_at(address)->start;
+	const struct descriptor *section = section_at(address);
+
+	return section && address == section->start;
 }
 
 static void remember(uint64_t address)
@@ -247,6 +249,26 @@ static void remember(uint64_t address)
 		seen[nr_seen++] = address;
 }
 
+static void stop_at_all(void)
+{
+	for (const struct descriptor *d = __start___rseq_cs; d < __stop___rseq_cs; d++)
+		poke(stepper_memory, d->start, BREAKPOINT);
+}
+
+/* One instruction in a section; where the next one is. */
+static uint64_t step(uint64_t pc)
+{
+	uint64_t next;
+
+	if (is_first(pc))
+		poke(stepper_memory, pc, code_at(pc));
+	ptrace(PTRACE_SINGLESTEP, stepper, 0, 0);
+	next = wait_stop(stepper);
+	if (is_first(pc))
+		poke(stepper_memory, pc, BREAKPOINT);
+	return next;
+}
+
 static void step_through(void)
 {
 	uint64_t pc = 0;
@@ -255,18 +277,29 @@ static void step_through(void)
 	scene->check = false; /* it is long, and has no sections */
 	*(volatile uint32_t *)&scene->idle = 0;
 	for (int steps = 0; steps < MAX_STEPS; steps++) {
-		ptrace(PTRACE_SINGLESTEP, stepper, 0, 0);
+		if (section_at(pc)) {
+			remember(pc);
+			pc = step(pc);
+			continue;
+		}
+		ptrace(PTRACE_CONT, stepper, 0, 0);
 		pc = wait_stop(stepper);
 		if (is_idle(stepper, pc))
 			return;
-		if (section_at(pc))
-			remember(pc);
+		pc -= TRAP_MOVES;
+		if (TRAP_MOVES)
+			set_pc(stepper, pc);
 	}
 	fail("a call does not end", pc);
 }
 
 /* --- aborts ------------------------------------------------------------------------------------
  */
+
+static bool is_cached(void)
+{
+	return scene->call >= WALK_NR_SECTIONS;
+}
 
 /* Stop at the first instruction of every section but this one; NULL: of none. */
 static void stop_at_others(const struct descriptor *section)
@@ -280,14 +313,14 @@ static void stop_at_others(const struct descriptor *section)
 		bool stop = section && d->start != section->start;
 
 		if (stop != stopped)
-			poke(d->start, stop ? BREAKPOINT : code_at(d->start));
+			poke(walker_memory, d->start, stop ? BREAKPOINT : code_at(d->start));
 	}
 }
 
 /*
  * Run the call once with a breakpoint at address, for so many stops; how many there were. If there
- * may be several, there is one in every other section as well: a call on a cache goes on in another
- * section after an abort.
+ * may be several, a call on a cache meets one in every other section as well: it goes on there after
+ * an abort.
  */
 static unsigned int run_with_breakpoint(uint64_t address, unsigned int aborts,
 					const struct walk_view *then)
@@ -296,8 +329,8 @@ static unsigned int run_with_breakpoint(uint64_t address, unsigned int aborts,
 	struct walk_view view;
 
 	scene->check = true;
-	stop_at_others(aborts > 1 ? section_at(address) : NULL);
-	poke(address, BREAKPOINT);
+	stop_at_others(aborts > 1 && is_cached() ? section_at(address) : NULL);
+	poke(walker_memory, address, BREAKPOINT);
 	*(volatile uint32_t *)&scene->idle = 0;
 	for (;;) {
 		uint64_t pc;
@@ -313,12 +346,12 @@ static unsigned int run_with_breakpoint(uint64_t address, unsigned int aborts,
 			fail("a call that is aborted always does not end", address);
 		if (stops == aborts && aborts != ALWAYS) {
 			stop_at_others(NULL);
-			poke(address, code_at(address));
+			poke(walker_memory, address, code_at(address));
 		}
 		if (TRAP_MOVES)
 			set_pc(walker, pc - TRAP_MOVES);
 	}
-	poke(address, code_at(address));
+	poke(walker_memory, address, code_at(address));
 	return stops;
 }
 
@@ -347,7 +380,7 @@ static bool try_abort(uint64_t address, unsigned int aborts, bool committed,
 		[ALWAYS] = "aborted always, with a wrong outcome",
 	};
 	static const struct walk_result nothing;
-	bool cached = scene->call >= WALK_NR_SECTIONS;
+	bool cached = is_cached();
 	bool done = cached || committed || (aborts < ALWAYS && scene_retries()), met;
 
 	scene_set();
@@ -399,9 +432,16 @@ static void walk_scene(void)
 				abort_at(mine[i], aborts, &of);
 }
 
+static int memory_of(pid_t pid)
+{
+	char name[32];
+
+	snprintf(name, sizeof(name), "/proc/%d/mem", (int)pid);
+	return open(name, O_RDWR | O_CLOEXEC);
+}
+
 int main(void)
 {
-	char path_of_memory[32];
 	unsigned int sections = 0;
 
 	if (!scene_make())
@@ -411,8 +451,9 @@ int main(void)
 	pin(0); /* with the children: they take turns, and need not wake another CPU */
 	stepper = start(false);
 	walker = start(true);
-	snprintf(path_of_memory, sizeof(path_of_memory), "/proc/%d/mem", (int)walker);
-	walker_memory = open(path_of_memory, O_RDWR | O_CLOEXEC);
+	stepper_memory = memory_of(stepper);
+	walker_memory = memory_of(walker);
+	stop_at_all();
 	memset(scene, 0, sizeof(*scene));
 	do
 		walk_scene();
