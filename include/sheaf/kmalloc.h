@@ -59,14 +59,14 @@ extern struct sheaf_kmalloc_table *const sheaf_kmalloc_table;
 
 /* Under a sanitizer that watches memory, kmalloc() passes the requested bytes, not words. */
 #if defined(__SANITIZE_ADDRESS__)
-#define __SHEAF_TOLD 1
+#define __SHEAF_SANITIZED 1
 #elif defined(__has_feature)
 #if __has_feature(address_sanitizer) || __has_feature(memory_sanitizer)
-#define __SHEAF_TOLD 1
+#define __SHEAF_SANITIZED 1
 #endif
 #endif
-#ifndef __SHEAF_TOLD
-#define __SHEAF_TOLD 0
+#ifndef __SHEAF_SANITIZED
+#define __SHEAF_SANITIZED 0
 #endif
 
 /* kmalloc() of a size that the table does not serve. */
@@ -87,7 +87,7 @@ static __always_inline SHEAF_FRESH SHEAF_SIZED(1) void *kmalloc(size_t size, gfp
 
 	if (__builtin_constant_p(size))
 		most = 8 * SHEAF_KMALLOC_WORDS;
-	if (__SHEAF_TOLD || __builtin_expect(size > most, 0))
+	if (__SHEAF_SANITIZED || __builtin_expect(size > most, 0))
 		return __kmalloc_large(size, flags);
 	if (__builtin_constant_p(size) && size % 8 && size <= SHEAF_KMALLOC_EXACT)
 		return kmem_cache_alloc(

@@ -15,7 +15,7 @@
  *     when no reader can see it. So a reader needs rcu_read_lock() alone, while another thread maps
  *
  * This program ends when it is out of memory. The sources have a whole address space, in
- * maple/bench/vma/space: it joins neighbours, forks, and leaves all as it was without memory.
+ * maple/bench/vma/space: it joins neighbours, forks, and changes nothing if it runs out of memory.
  */
 #include <urcu.h>
 
@@ -74,7 +74,8 @@ static unsigned long map(unsigned long length, const char *what)
 	return start;
 }
 
-/* Unmap start ... end - 1. What lies outside these of the VMAs there stays, as VMAs of its own. */
+/* Unmap start ... end - 1. Where a VMA reaches beyond this range, the rest of it stays, as a VMA of
+ * its own. */
 static void unmap(unsigned long start, unsigned long end)
 {
 	MA_STATE(mas, &tree, 0, 0);
@@ -109,7 +110,7 @@ static void show(const char *title)
 	rcu_read_unlock();
 }
 
-/* Look up one address until told to stop; returns how often there was another VMA than this. */
+/* Look up one address until `stop` is set; returns how often the lookup found another VMA. */
 static void *read_while_mapping(void *program)
 {
 	unsigned long start = (unsigned long)(uintptr_t)program, wrong = 0;
@@ -128,7 +129,7 @@ static void *read_while_mapping(void *program)
 	return (void *)(uintptr_t)wrong;
 }
 
-/* Map and unmap until the reader has looked some times; returns how often it was wrong. */
+/* Map and unmap until the reader has done some lookups; returns how many of them were wrong. */
 static void *map_beside_reader(unsigned long program)
 {
 	pthread_t reader;

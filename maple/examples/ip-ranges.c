@@ -104,7 +104,7 @@ static const char *read_fields(char *line, struct range *range)
 	return NULL;
 }
 
-/* The tree holds pointers to the name, at several places if other ranges lie within it; so names
+/* The tree holds pointers to the name, at several places if other ranges lie within it. So names
  * are never freed. */
 static const char *keep_name(const char *text)
 {
@@ -166,7 +166,7 @@ static int read_file(const char *path)
 	return wrong ? -1 : 0;
 }
 
-/* --- what is asked --------------------------------------------------------------------------- */
+/* --- lookups ---------------------------------------------------------------------------------- */
 
 /* Where the state is. */
 static void show(const char *what, const struct ma_state *mas, const char *name)

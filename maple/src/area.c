@@ -11,9 +11,9 @@
  * (gap.c), and the search continues. From the bottom everything is mirrored, and only the first run
  * can be cut off.
  *
- * In a leaf a run is all free slots that are neighbours. The one at the limit may reach beyond it
- * on either side, and those with the leaf's first or last slot beyond the leaf: border_run(). All
- * others end at pivots: search_inner().
+ * In a leaf, a run is a maximal sequence of free slots. The run at the limit may reach beyond it on
+ * either side, and a run with the leaf's first or last slot may reach beyond the leaf:
+ * border_run(). All others end at pivots: search_inner().
  *
  * Called with the tree's lock held. Loads are plain, because no other thread writes meanwhile.
  */
@@ -67,7 +67,7 @@ static __attribute__((noinline)) unsigned long after_leaf(const struct way *way,
 	return free_at_start(child(way->at[l].e, way->at[l].slot + 1), max);
 }
 
-/* The run first ... last, which the leaf owns from here on, is cut at the limit. */
+/* Cut the run first ... last, which this leaf owns, at the limit. */
 static inline bool fits(struct wanted *w, unsigned long first, unsigned long last, bool highest)
 {
 	if (highest && last > w->limit)
@@ -111,8 +111,8 @@ INLINE bool is_free(const unsigned long *at)
 
 /*
  * Search the slots between two others of a leaf for the first run that is large enough, and return
- * its first slot in this direction; NULL: none. Often all of them together are too short. Of a run
- * that reaches `stop` only the rest counts: it is looked at again.
+ * its first slot in this direction, or NULL. Often all of them together are too short. A run that
+ * reaches `stop` is examined again, so only the rest of it counts here.
  */
 INLINE const unsigned long *search_inner(const unsigned long *at, const unsigned long *stop,
 					 unsigned long size, bool highest)
@@ -188,7 +188,8 @@ INLINE unsigned int nearest(unsigned int large, bool highest)
 	return (unsigned int)(highest ? 31 - __builtin_clz(large) : __builtin_ctz(large));
 }
 
-/* The slot of the limit. Mostly it is at the edge, which a processor can predict without a wait. */
+/* The slot of the limit. Usually it is the outermost slot, which the processor predicts correctly.
+ */
 INLINE unsigned int limit_slot(const unsigned long *pivot, unsigned int end, unsigned long limit,
 			       bool highest, bool leaf)
 {
@@ -224,8 +225,8 @@ INLINE unsigned int follow_limit(struct way *way, enode_t *leaf, const struct wa
 	return level;
 }
 
-/* Go from this level to the nearest leaf below (above) that owns a large run; 0 if there is
- * none. */
+/* Go from this level to the nearest leaf before (after) that owns a large run; 0 if there is none.
+ */
 INLINE enode_t next_large(struct way *way, unsigned int level, unsigned long size, bool highest)
 {
 	unsigned int large, i;

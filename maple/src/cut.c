@@ -8,19 +8,20 @@
  *     the node      node [ .  L  R  . ]               L | a | b | c | d |      R | c | d | x |
  *     the cut                                         L | a | b | M   M |
  *
- * A reader that came through the old node may still search L for an index that R has now. Up to the
- * cut it finds what was there. From the cut on it finds a mark M instead of an entry, and walks
- * from the root again. So a leaf that was once cut has 15 slots at most: behind its last one, all
- * pivots are where it ends, and the sixteenth slot stays a mark.
+ * A reader that came through the old node may still search L for an index that R has now. Before
+ * the cut it finds the old entry. After the cut it finds a mark M instead of an entry, and walks
+ * from the root again. So a leaf that was ever cut has 15 slots at most: all pivots behind its last
+ * slot are the leaf's end, and the sixteenth slot stays a mark.
  *
  * Invariants:
- *  1. The leaf has META_MOVING before the new node can be seen, until it is cut: no state begins or
- *     goes on at a slot that the new node does not count to the leaf. The old node is dead before
- *     the leaf is cut: who sees the leaf cut, and its node alive, has its range from that node.
+ *  1. The leaf has META_MOVING before the new node can be seen, until it is cut, so that no state
+ *     begins or continues at a slot that the new node no longer assigns to the leaf. The old node
+ *     is dead before the leaf is cut: a reader that sees the leaf cut and the node alive got the
+ *     leaf's range from the new node.
  *  2. The mark is XA_ZERO_ENTRY, which mtree_load() has to look for anyway.
- *  3. First all slots that go get the mark, then all pivots between them move, then all but the
- *     last of the slots become NULL. An index that R has finds an old entry or the mark after each
- *     of these stores; the leaf is stamped before the last kind.
+ *  3. First all slots that move away get the mark, then all pivots between them move, then all of
+ *     these slots but the last become NULL. After each of these stores, a search for an index that
+ *     R has finds an old entry or the mark. The leaf is stamped before the first NULL.
  *
  * The gap that the node above had for the leaf is that of both leaves now: it may be too large
  * (gap.c).
@@ -29,9 +30,9 @@
  */
 #include "rebuild.h"
 
-/* If both leaves together have at most this many slots, the next one gets what the leaf loses. More
- * would fill both soon; fewer would let leaves be half empty. If the node above is full, it would
- * have to be split, too. */
+/* If both leaves together have at most this many slots, the next one gets what the leaf loses. With
+ * more, both would soon be full; with fewer, leaves would be half empty. If the node above is full,
+ * it would have to be split, too. */
 #define CUT_SHARED(room) ((room) ? 28u : 30u)
 
 /* The next leaf below the same node, if it has room; or NULL. */
@@ -64,9 +65,9 @@ static unsigned int half_of(const struct store *st, unsigned int count)
 }
 
 /*
- * How many of its slots the leaf keeps, so that all others fit into the new one: before the entry,
- * or, if half of all are more and the entry can be inserted into them (`stays`), behind it. 0: it
- * is not possible.
+ * How many of its slots the leaf keeps, so that all others fit into the new one. It keeps those
+ * before the entry; or half of all, if that is more and the entry can be inserted among them
+ * (`stays`). 0: not possible.
  */
 static unsigned int slots_to_keep(const struct store *st, unsigned int count, bool stays)
 {
@@ -128,7 +129,8 @@ bool cut_plan(struct store *st, unsigned int count, bool stays)
 	return can;
 }
 
-/* The new leaf: what the leaf loses, or gets, and the slots of the next one. */
+/* The new leaf: the slots that the old one loses, with the new entry if it belongs there, and those
+ * of the next leaf. */
 static enode_t make_right(struct store *st)
 {
 	struct ma_state *mas = st->mas;
@@ -141,8 +143,8 @@ static enode_t make_right(struct store *st)
 	return make_node(node_take(mas), &st->items, 0, st->items.n, 0, false);
 }
 
-/* The node above, where the leaf ends at `max` now, and the new leaf is behind it: a further one,
- * or in place of the next. */
+/* The new node above: the leaf now ends at `max`, and the new leaf follows it, as an additional
+ * child or in place of the next one. */
 static enode_t node_with(struct store *st, unsigned long max, enode_t right)
 {
 	struct ma_state *mas = st->mas;

@@ -25,8 +25,8 @@ struct dup {
 	gfp_t gfp;
 };
 
-/* The leaf's slot 15 has an entry, and no mark (cut.c). Without a branch for either: who has a mark
- * is random. */
+/* Whether slot 15 of the leaf has an entry, and not a mark (cut.c). Without a branch, because which
+ * leaves have a mark is random. */
 static inline bool has_sixteenth(const struct maple_node *leaf)
 {
 	return (leaf->range.slot[LEAF_SLOTS - 1] != NULL) & !(leaf->meta & META_CUT);
@@ -130,7 +130,7 @@ static void subtree_free(enode_t e, unsigned int made, const struct dup *undo)
 
 /*
  * `copy` has been given the content of a node; give it children of its own, in order. If that
- * fails, neither they nor nodes below them are left.
+ * fails, all nodes that were made below it are freed.
  */
 static int dup_children(const struct dup *d, enode_t copy)
 {

@@ -55,9 +55,10 @@ struct view {
 };
 
 /*
- * Move the state to the first (last) slot from the view's on that counts, if its range begins below
- * (ends above) the limit. Without gaps, NULL does not count; with them, neighbouring NULLs are one
- * gap. False: nothing has changed, because there is no such slot or the leaf has changed.
+ * Move the state to the first (last) slot that counts, beginning with the view's, if its range
+ * begins below (ends above) the limit. Without gaps, NULL does not count; with them, neighbouring
+ * NULLs are one gap. False: the state is unchanged, because there is no such slot or the leaf has
+ * changed.
  */
 static inline __attribute__((always_inline)) bool
 look(struct ma_state *mas, struct view v, unsigned long limit, bool up, bool gaps_too, void **entry)
@@ -125,8 +126,8 @@ struct above {
 /*
  * Continue in the leaf in slot i of a node above the leaves, which begins after (ends before) the
  * state's leaf. Of the node's words, only the children ever change, so if it is alive after a look
- * at the child, this is the current leaf with the range that its pivots give (cut.c). False:
- * nothing has changed.
+ * at the child, this is the current leaf with the range that its pivots give (cut.c). False: the
+ * state is unchanged.
  */
 static inline __attribute__((always_inline)) bool
 in_child(struct ma_state *mas, const struct above *above, unsigned long i, unsigned long end,
@@ -185,8 +186,8 @@ static inline bool walk_above(const struct maple_tree *mt, unsigned long index, 
 	return level == 1 && (up ? to->min : to->max) == index;
 }
 
-/* Continue in the first (last) leaf of the next (previous) node above the leaves. False: nothing
- * has changed. */
+/* Continue in the first (last) leaf of the next (previous) node above the leaves. False: the state
+ * is unchanged. */
 static inline __attribute__((always_inline)) bool
 in_next_node(struct ma_state *mas, unsigned long limit, bool up, bool gaps_too, void **entry)
 {
@@ -263,7 +264,7 @@ static inline __attribute__((always_inline)) void *go_on(struct ma_state *mas, u
 	if (mas->node && in_leaf(mas, limit, up, &entry)) {
 		if (entry)
 			return tell_loaded(mas->tree, entry);
-		widen(mas, up); /* it may reach the limit, and then that is all */
+		widen(mas, up); /* it may reach the limit, and then the search ends */
 	}
 	return from_root(mas, limit, up, false);
 }
@@ -292,7 +293,7 @@ static __attribute__((noinline)) void *leave_leaf_down(struct ma_state *mas, uns
 	return leave_leaf(mas, min, false);
 }
 
-/* Go on to an entry or a gap: mostly it is in the leaf. */
+/* Go on to an entry or a gap: usually it is in the leaf. */
 static inline __attribute__((always_inline)) void *go_on_range(struct ma_state *mas,
 							       unsigned long limit, bool up)
 {

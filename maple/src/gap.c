@@ -8,8 +8,8 @@
  * once for all such stores; programs that never search for gaps pay nothing. The length stored for
  * an inner node is always the longest of those stored in it.
  *
- * A run is all free slots that are neighbours: its length is the sum of theirs. It may begin in
- * one leaf and continue in the next, but no further, because no leaf is all free. The leaf where
+ * A run is a maximal sequence of free slots; its length is the sum of theirs. It may begin in one
+ * leaf and continue in the next, but no further, because no leaf is entirely free. The leaf where
  * the run begins owns all of it: the search for a run looks at each leaf's last free slots together
  * with the next leaf's first ones. The next leaf also counts its own part, which is never longer
  * than the run.

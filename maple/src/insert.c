@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A store that adds one or two slots to a leaf beside readers, without a new leaf: the slots behind
- * move up, from the end.
+ * them move up, beginning at the end.
  *
- * A slot that covers no index is a hole: no search ends there. Holes come from behind the end, and
- * go down to where they are needed. A hole moves below a slot by two words that no lookup depends
- * on: the slot's entry into the hole, then the slot's pivot, to where the slot begins.
+ * A slot that covers no index is a hole: no search ends there. Holes start behind the end and move
+ * down to where they are needed. Moving a hole below a slot takes two stores that no lookup depends
+ * on: the slot's entry is copied into the hole, then the slot's pivot moves to where the slot
+ * begins.
  *
  *                         a  |   b   | hole
  *     the entry           a  |   b   |  b      still a hole
  *     the pivot           a  | hole  |  b
  *
- * There the entry is stored into the hole, and one pivot shows it. If free slots are divided, their
- * pivots move first, and the slot shows it.
+ * Then the new entry is stored into the hole, and one pivot makes it visible. If free slots are
+ * divided, their pivots move first, and the slot makes it visible.
  *
  * Invariants:
- *  1. After each store, the search finds the same entry for each index as before, or with the one
- *     store that shows the new entry, that one. The range of a slot that covers an index is right,
- *     too.
+ *  1. After each store, the search finds the same entry for each index as before; one of the stores
+ *     makes the new entry visible. The range of a slot that covers an index is right, too.
  *  2. The leaf is stamped before each word that moves, or two words of neighbouring holes. A reader
- *     accepts what it found only if the stamp is the same before and after: what it has read is
- *     from before that one word or from after it. (A hole's entry is never found, but a gap is as
- *     long as its neighbours are NULL, and a hole may be next to it.)
+ *     accepts what it found only if the stamp is the same before and after: then all that it has
+ *     read is from before the change of that word, or from after it. (A hole's entry is never
+ *     found, but a gap is as long as its neighbours are NULL, and a hole may be next to it.)
  *  3. While there may be holes, meta has META_MOVING. A walk from the root works, but no state
  *     continues in the leaf, where the next slot could be a hole. Nobody waits for the writer.
  *
@@ -29,7 +29,7 @@
  */
 #include "tree.h"
 
-/* The leaf's next stamp. It is kept here, since to load it again would wait for its store. */
+/* The leaf's next stamp. It is kept here, because loading it again would wait for its store. */
 static inline uint64_t stamp(struct maple_node *leaf, uint64_t meta)
 {
 	store_release(&leaf->meta, meta);
@@ -78,7 +78,7 @@ static void insert_beside(struct store *st, struct maple_node *leaf)
 	stamp(leaf, meta - META_MOVING);
 }
 
-/* Into a free slot, which becomes n + 1. */
+/* Store into a free slot, which becomes n + 1 slots. */
 static inline __attribute__((always_inline)) void
 insert_into(struct store *st, struct maple_node *leaf, unsigned int n)
 {

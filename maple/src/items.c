@@ -44,7 +44,7 @@ static bool has_runs(const struct maple_node *leaf)
 	return nulls & nulls >> 1 & ((1u << end_of(leaf)) - 1);
 }
 
-/* Slots from ... to - 1 of a leaf that goes up to max. NULL takes the place of a NULL before it. */
+/* Slots from ... to - 1 of a leaf that ends at max. NULL takes the place of a NULL before it. */
 static void add_slots(struct items *items, const struct maple_node *leaf, unsigned int from,
 		      unsigned int to, unsigned long max, bool runs)
 {
@@ -78,8 +78,8 @@ static void add_leaf(struct items *items, const struct maple_node *leaf, unsigne
 	add_slots(items, leaf, 0, end_of(leaf) + 1, max, has_runs(leaf));
 }
 
-/* What is stored, and what stays of the leaf of index, from slot `from` on, and of that of last,
- * which goes up to max. */
+/* The new entry, and what remains of the leaf of index, from slot `from` on, and of the leaf of
+ * last, which ends at max. */
 static void add_store(struct store *st, const struct maple_node *first, unsigned int from,
 		      const struct maple_node *second, unsigned long max)
 {

@@ -102,7 +102,8 @@ static inline void copy_leaf(struct maple_node *new, const struct maple_node *ol
 
 /*
  * Move the slots behind those that a store covers to their new place, in pairs from the end
- * downwards. A slot and two pivots in front of them may be moved, too, and are written afterwards.
+ * downwards. This may also move a slot and two pivots in front of them, which are written
+ * afterwards.
  */
 static inline void move_rest(struct maple_node *new, const struct maple_node *old, unsigned int to,
 			     unsigned int from)
@@ -172,7 +173,8 @@ static void set_pivot(struct maple_node *leaf, unsigned int i, unsigned long piv
 		store_release(&leaf->range.pivot[i], pivot);
 }
 
-/* Into slot `into` of the free slots first ... second: each other one keeps an index at least. */
+/* Store into slot `into` of the free slots first ... second: each of the others keeps at least one
+ * index. */
 static void run_store(struct store *st, struct maple_node *leaf)
 {
 	unsigned int into = st->into, i;
@@ -200,7 +202,7 @@ static void slot_store(struct store *st, struct maple_node *leaf)
 	stamp(leaf, st->end);
 }
 
-/* The same, and neighbouring NULLs become one. */
+/* As fill_leaf(), and neighbouring NULLs become one. */
 static __attribute__((noinline)) void fill_compact(struct maple_node *new, struct store *st)
 {
 	gather_leaf(st);
@@ -244,7 +246,7 @@ static void store_in_place(struct store *st)
 	}
 }
 
-/* NULL was stored: all that is free around it in the leaf. */
+/* NULL was stored: the whole free run around it in the leaf. */
 static void whole_run(struct store *st)
 {
 	const struct ma_state *mas = st->mas;

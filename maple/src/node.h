@@ -18,18 +18,18 @@
  *  1. Pivots from `end` on are ULONG_MAX, or in a leaf that was cut (cut.c) the leaf's max: the
  *     search counts those below an index and needs no end.
  *  2. Slots from end + 1 on are NULL, gaps 0. But slot 15 of a leaf that was cut is XA_ZERO_ENTRY.
- *  3. NULLs may be neighbours: they are one run of free indices, and where one of them ends means
- *     nothing. A leaf may begin or end with NULL. Every leaf has an entry: a root that would be all
- *     NULL is no node instead. So a run is in two leaves at most.
+ *  3. NULLs may be neighbours: they are one run of free indices, and the borders between them mean
+ *     nothing. A leaf may begin or end with NULL. Every leaf has an entry: instead of a root that
+ *     is all NULL, the tree has no node. So a run is in two leaves at most.
  *  4. gap[i] of a leaf is at least its longest run of free indices; of an inner node it is the
  *     longest gap in it. A run at the end of a leaf includes its continuation in the next leaf; a
  *     run at the beginning of a leaf counts only within the leaf.
  *  5. A writer may replace a child's pointer in place by a child with the same range. It changes
  *     other words of a node that a reader may see one at a time, so that the tree is consistent
  *     before and after each change. A leaf's range may become smaller (cut.c). Before it moves a
- *     pivot, it changes meta: who has seen the pivot also sees that. It changes meta again before
- *     it stores a slot whose range has moved. A replaced node is dead: the writer sets META_DEAD
- *     and then retires it. Only writers use gaps.
+ *     pivot, it changes meta: a reader that has seen the pivot sees that, too. It changes meta
+ *     again before it stores a slot whose range has moved. A replaced node is dead: the writer sets
+ *     META_DEAD and then retires it. Only writers use gaps.
  */
 #ifndef MAPLE_NODE_H
 #define MAPLE_NODE_H
@@ -235,7 +235,7 @@ static inline unsigned int search(enode_t e, unsigned long index)
 }
 
 /*
- * The slots of a leaf that are NULL, as bits; so are all behind its last. Carries, doubled as they
+ * The slots of a leaf that are NULL, as bits, with those behind its last. Carries, doubled as they
  * are added, in two sums: no branch depends on the slots.
  */
 static inline unsigned int null_slots(const struct maple_node *leaf)
@@ -270,7 +270,8 @@ static inline unsigned int run_last(unsigned int nulls, unsigned int i, unsigned
 	return taken ? (unsigned int)__builtin_ctz(taken) - 1 : end;
 }
 
-/* Copy two words at once: a call of memcpy() would cost as much as all the copying. */
+/* Copy two words with one load and one store: a call of memcpy() would cost as much as all the
+ * copying. */
 typedef uint64_t pair __attribute__((vector_size(16), aligned(8), may_alias));
 
 static inline void copy_pair(void *to, const void *from)
@@ -297,7 +298,7 @@ static inline void fill_words(void *to, uint64_t value, unsigned int n)
 
 	for (unsigned int i = 0; i < n; i++) {
 		target[i] = value;
-		KEEP(i); /* a call for so few would cost more */
+		KEEP(i); /* a call would cost more for so few */
 	}
 }
 

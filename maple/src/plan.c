@@ -17,7 +17,7 @@
  *                                                   cut.c
  *     else                      rebuild.c: split_store, rebalance, spanning_store
  *
- * NULL is stored from the first entry that it covers to the last: if that is one range, in its
+ * NULL is stored from the first entry that it covers to the last; if that is one range, into its
  * slot. Neighbouring NULLs become one when a leaf has no room without that, and in rebuild.c.
  *
  * A store in one leaf is planned in that leaf, where the caller's state already is, or which a walk
@@ -111,7 +111,7 @@ static void find_second(struct store *st)
 
 /* --- the decision ---------------------------------------------------------------------------- */
 
-/* NULL joins one free neighbour on each side within its leaves; the second one goes up to max. */
+/* NULL joins one free neighbour on each side within its leaves; the second leaf ends at max. */
 static inline void widen_free(struct store *st, const struct maple_node *second, unsigned long max)
 {
 	const struct maple_node *first = st->mas->node;
@@ -133,7 +133,7 @@ static inline void widen_free(struct store *st, const struct maple_node *second,
 	}
 }
 
-/* Find the parts of their ranges that the first and the last slot keep. */
+/* Find which parts of their ranges the first and the last slot keep. */
 static inline void find_rests(struct store *st)
 {
 	st->left = st->first_min < st->index;
@@ -193,8 +193,8 @@ static void plan_skew(struct store *st)
 }
 
 /*
- * By the kernel's rules: three nodes for each level up to one that has more than it must have, two
- * if nothing spans leaves; or up to one that has room.
+ * By the kernel's rules: three nodes for each level, or two if nothing spans leaves, up to a level
+ * that can lose a slot or has room for one more.
  */
 static unsigned int kernel_request(const struct store *st, bool spanning)
 {
@@ -249,7 +249,8 @@ static void plan_rebuild(struct store *st, enum store_type type)
 	plan_nodes(st, type);
 }
 
-/* The leaf joins a neighbour, or nothing is left in it; or else the store is one of this leaf. */
+/* The leaf joins a neighbour, or nothing is left in it; otherwise the store concerns this leaf
+ * alone. */
 static bool plan_join(struct store *st)
 {
 	plan_rebuild(st, wr_rebalance);
@@ -262,8 +263,8 @@ static inline unsigned int count_after(const struct store *st, unsigned int old_
 }
 
 /*
- * The slots of the leaf after the store that are the last one of their run, or hold an entry, as
- * bits: as many as there would be slots without neighbouring NULLs.
+ * Of the leaf's slots after the store, those that hold an entry or are the last of their run, as
+ * bits. Their number is that of the slots if no NULLs were neighbours.
  */
 static unsigned int shape_after(const struct store *st, unsigned int nulls, unsigned int old_end)
 {
@@ -280,7 +281,7 @@ static unsigned int shape_after(const struct store *st, unsigned int nulls, unsi
 	return ~(shape & shape >> 1) & ((1u << count) - 1);
 }
 
-/* Leave out what is free already. False: nothing is left to store. */
+/* Leave out the parts that are free already. False: nothing is left to store. */
 static inline bool trim_free(struct store *st, unsigned int nulls, unsigned int end)
 {
 	const struct ma_state *mas = st->mas;
@@ -347,7 +348,7 @@ bool erase_plan(struct store *st, struct ma_state *mas)
 	return likely(!is_few(~st->nulls & ((2u << end_of(leaf)) - 1)));
 }
 
-/* NULL: true if this is the plan already. */
+/* For NULL: return true if this is the plan already. */
 static inline bool plan_free(struct store *st, unsigned int end)
 {
 	unsigned int nulls = null_slots(st->mas->node), entries;
@@ -374,8 +375,8 @@ static inline bool plan_free(struct store *st, unsigned int end)
 }
 
 /*
- * In free slots that are neighbours: choose the one that gets the entry, so that each slot before
- * it and behind it keeps a part of what stays free.
+ * In neighbouring free slots: choose the one that gets the entry, so that each slot before and
+ * behind it keeps a part of what stays free.
  */
 static inline bool plan_run(struct store *st, unsigned int end)
 {
@@ -422,7 +423,7 @@ static __attribute__((noinline)) void plan_full(struct store *st, unsigned int o
 	}
 }
 
-/* By its slots. What NULL leaves has been looked at before (plan_free()). */
+/* By the number of its slots. For NULL, plan_free() has examined what is left. */
 static inline bool leaves_few(const struct store *st, unsigned int count, unsigned int old_end)
 {
 	if (KERNEL_RULES)
@@ -466,7 +467,7 @@ void store_plan(struct store *st, struct ma_state *mas, void *entry)
 {
 	unsigned long index = mas->index;
 
-	KEEP(index); /* both at once would wait for the stores of either */
+	KEEP(index); /* one load of both words would wait for the stores of each */
 	st->mas = mas;
 	st->entry = entry;
 	st->index = index;

@@ -5,7 +5,7 @@
  * A store knows how many nodes it needs before it takes one. Up to SINGLY are allocated one by one
  * and linked to mas->alloc; more come as a prefilled sheaf. Either way a store has all of its nodes
  * before it begins. Readers may be using a replaced node, so it is freed after a grace period, or
- * at once if the tree has no readers.
+ * immediately if the tree has no readers.
  *
  * Called with the tree's lock held, except nodes_alloc() and nodes_free().
  */

@@ -11,8 +11,8 @@
 
 /*
  * A leaf that is too full shares its slots with a neighbour: up to this many slots stay in two
- * leaves, more go into three. Two leaves could hold 32, but would be full again at once; a leaf
- * alone would be split into halves.
+ * leaves, more go into three. Two leaves could hold 32, but would be full again immediately. A leaf
+ * without such a neighbour is split into halves.
  */
 #define LEAF_SHARED 29u
 
@@ -39,8 +39,8 @@ static void take_right(struct store *st, unsigned int l, const struct path *way)
 }
 
 /*
- * n items are too many or too few for a node of this level: join a neighbour if both have at most
- * `room`, preferably a sibling, not a cousin. With `must`, join any neighbour, because n items must
+ * n items are too many or too few for a node of this level: join a neighbour, preferably a sibling,
+ * if both together have at most `room` items. With `must`, join any neighbour, because n items must
  * not stay alone. Returns false if no neighbour was joined.
  */
 static bool take_neighbour(struct store *st, unsigned int l, unsigned int n, unsigned int room,

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What is written: lines about misuse, on standard error, and trees; see tree.h. It is written by a
- * system call that is no cancellation point, and ends no program: it raises neither SIGPIPE nor
- * SIGXFSZ.
+ * Writes lines about misuse to standard error, and trees; see tree.h. The system call is no
+ * cancellation point, and raises neither SIGPIPE nor SIGXFSZ, so it ends no program.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -14,7 +13,7 @@
 
 #include "tree.h"
 
-/* Consume what the write has raised, but not what was pending before. */
+/* Consume the signal that the write raised, but not one that was pending before. */
 static void drop_raised(const sigset_t *before, int number)
 {
 	const struct timespec at_once = {0, 0};

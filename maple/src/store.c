@@ -50,7 +50,7 @@ static void cover_before(struct ma_state *mas)
  */
 static inline void cover_gap(struct ma_state *mas, unsigned long index, unsigned long last)
 {
-	KEEP(index); /* both at once would wait for the stores of either */
+	KEEP(index); /* one load of both words would wait for the stores of each */
 	mas->index = index;
 	mas->last = last;
 	if (last == mas->max)
@@ -59,7 +59,7 @@ static inline void cover_gap(struct ma_state *mas, unsigned long index, unsigned
 		cover_before(mas);
 }
 
-/* The same after any other store. A tree without a node has at most an entry, at index 0. */
+/* As above, after any other store. A tree without a node has at most one entry, at index 0. */
 static void settle(struct store *st)
 {
 	struct ma_state *mas = st->mas;
@@ -117,7 +117,7 @@ static bool is_wrong(const struct ma_state *mas, const void *entry)
 	return mas->index > mas->last || is_reserved(entry);
 }
 
-/* The short way of many stores: an entry or NULL takes the place of exactly one slot's. */
+/* The shortcut of many stores: an entry or NULL replaces the content of exactly one slot. */
 static inline bool store_exact(struct store *st, struct ma_state *mas, void *entry)
 {
 	void **at;

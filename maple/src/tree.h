@@ -47,21 +47,21 @@ static inline int mas_fail(struct ma_state *mas, int error)
 extern void __tsan_acquire(void *address) __attribute__((weak));
 extern void __tsan_release(void *address) __attribute__((weak));
 
-/* What the writer did before it stored an entry happens before ... */
+/* All that the writer did before it stored an entry happens before ... */
 static inline void tell_stored(struct maple_tree *mt)
 {
 	if (!SHEAF_TSAN && unlikely(&__tsan_release != NULL))
 		__tsan_release(mt);
 }
 
-/* ... what a reader without the lock does with the entry that it loads. Returns the entry, so that
- * a reader can end with this call, which then costs it no registers. */
-void *told_loaded(struct maple_tree *mt, void *entry) __attribute__((noinline));
+/* ... all that a reader without the lock does with the entry that it loads. Returns the entry, so
+ * that a reader can end with this call, which then costs it no registers. */
+void *tsan_loaded(struct maple_tree *mt, void *entry) __attribute__((noinline));
 
 static inline __attribute__((always_inline)) void *tell_loaded(struct maple_tree *mt, void *entry)
 {
 	if (!SHEAF_TSAN && unlikely(&__tsan_acquire != NULL))
-		return told_loaded(mt, entry);
+		return tsan_loaded(mt, entry);
 	return entry;
 }
 
@@ -161,10 +161,10 @@ void *mas_descend(struct ma_state *mas, unsigned long index);
 /* Go to the slot of mas->index; index and last stay. For writers. */
 void *mas_go_to_index(struct ma_state *mas);
 
-/* The same for an iteration upwards (downwards): prefetch the next leaves. */
+/* Like mas_descend() for an upward (downward) iteration: prefetch the next leaves. */
 #define AHEAD 4u
 void *mas_descend_on(struct ma_state *mas, unsigned long index, bool up);
-/* The state is outside of a tree without nodes, and there is nothing more in this direction. */
+/* The tree has no node, the state is beyond its entry, and nothing follows in this direction. */
 static inline bool mas_is_outside(const struct ma_state *mas, bool up)
 {
 	return mas->status == ma_none && (up || mas->index == 0);
@@ -238,15 +238,15 @@ struct store {
 	unsigned int first, second; /* slots of the leaf, or of two, that hold index and last */
 	unsigned long first_min, second_max;
 	bool left, right;	 /* the first and the second slot keep a part */
-	bool compact;		 /* the leaf's runs become one slot each */
+	bool compact;		 /* each run of the leaf becomes one slot */
 	unsigned int nulls;	 /* the leaf's free slots after an exact fit of NULL */
 	unsigned int end;	 /* the leaf's end afterwards */
 	unsigned int into;	 /* the slot that gets the entry, if that is in free slots */
 	unsigned int keep;	 /* how many slots stay in a leaf that is cut, or 0 */
-	struct maple_node *next; /* the next leaf, if it gets the others; or NULL */
+	struct maple_node *next; /* the next leaf, if it gets the other slots; or NULL */
 	unsigned int top;   /* the level that gets the new nodes, or the level of the new root */
 	bool in_place;	    /* the new nodes go into a slot, and are no new root */
-	int skew;	    /* >0: it grows upwards, <0: downwards; 2: at the end of the tree */
+	int skew;	    /* > 0: it grows upwards, < 0: downwards; 2: at the end of the tree */
 	bool has_way;	    /* lo is known; a store in one leaf rarely needs it */
 	struct path lo, hi; /* ways to index and, if in another leaf, to last */
 	struct level level[MAX_LEVELS];

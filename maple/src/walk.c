@@ -17,7 +17,7 @@
  */
 #include "tree.h"
 
-void *told_loaded(struct maple_tree *mt, void *entry)
+void *tsan_loaded(struct maple_tree *mt, void *entry)
 {
 	__tsan_acquire(mt);
 	return entry;
@@ -68,7 +68,7 @@ SHEAF_PUBLIC void *mtree_load(struct maple_tree *mt, unsigned long index)
 	return tell_loaded(mt, entry);
 }
 
-/* The tree has no node: an entry at 0, perhaps, and nothing else. */
+/* The tree has no node: at most an entry at 0. */
 static void *descend_root(struct ma_state *mas, void *root, unsigned long index)
 {
 	mas->status = index == 0 && root ? ma_root : ma_none;
@@ -144,10 +144,11 @@ static inline __attribute__((always_inline)) bool leaf_slot(struct ma_state *mas
 		if (whole && !*entry)
 			widen_in_leaf(mas, leaf, end);
 		__atomic_thread_fence(__ATOMIC_ACQUIRE);
-		/* A border that moves is not yet in meta: the search saw it on one side. */
+		/* While a border moves, meta does not show it yet: the search saw it on one side.
+		 */
 	} while (unlikely(load_relaxed(&leaf->meta) != seen ||
 			  (whole && (index < mas->index || index > mas->last))));
-	/* A leaf whose slots move is never as it was seen: a dead one has no such slots. */
+	/* A leaf whose slots move counts as changed; one that is dead has no such slots. */
 	mas->seen = seen | (seen & META_MOVING) / (META_MOVING / META_DEAD);
 	return true;
 }

@@ -7,7 +7,7 @@
  *
  * Threads work in pairs 2i and 2i + 1, through a ring of a few spaces. Prints lines for the `sheaf`
  * command: those of common/threads.h, a "pair" being a fork and its end; and `cpu`: ns of CPU time
- * for each, grace periods included, without the time for which a thread waits for the other one.
+ * for each, grace periods included, without the time that a thread waits for its partner.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,7 +35,7 @@ struct family {
 	struct space children[BENCH_RING]; /* each belongs to the slot with its number */
 };
 
-/* A thread's wait for the other one of its pair. */
+/* A thread's wait for its partner. */
 struct wait {
 	unsigned int turns;
 	double since, all; /* CPU time of the thread, in ns */

@@ -32,7 +32,7 @@ constexpr unsigned long TOP = (1UL << 47) - 1; /* the last index of the space */
 constexpr unsigned long FLOOR = 16 * PAGE;     /* the first index that may be allocated */
 constexpr unsigned long BIG_GAP = 4096;	       /* pages */
 constexpr size_t SOME = 20000;		       /* minimum of operations per measurement */
-constexpr size_t MANY = 400000;		       /* the same if each takes nanoseconds */
+constexpr size_t MANY = 400000;		       /* the minimum if each takes nanoseconds */
 
 struct place {
 	unsigned long first, last;

@@ -84,7 +84,7 @@ static void do_loads(const S &tree, const world &w)
 	time_loads("load-miss", tree, misses, load_all<S>);
 }
 
-/* A structure that looks at every range gets so few searches that they end. */
+/* A structure that looks at every range gets fewer searches, so that they end. */
 static size_t searches_for(size_t ranges)
 {
 	return S::searches ? MANY : std::max<size_t>(2, SOME * 50 / ranges);

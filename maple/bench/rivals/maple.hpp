@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * libsheaf's maple tree, with liburcu. MAPLE_NO_RCU: the same without concurrent readers.
+ * libsheaf's maple tree, with liburcu. MAPLE_NO_RCU: without concurrent readers.
  *
  * The tree has no lock of its own (MT_FLAGS_LOCK_EXTERN), as an address space has none: there is
  * one writer. unmap is mas_find() and mas_store_gfp(NULL), map is mas_preallocate() and

@@ -42,7 +42,7 @@ inline std::vector<pair_of_places> random_pairs(const std::vector<place> &places
 	return pairs;
 }
 
-/* The same place many times, then another. */
+/* One place many times, then another. */
 inline std::vector<place> same_places(const std::vector<place> &places,
 				      const std::vector<uint32_t> &order, size_t present)
 {

@@ -5,7 +5,7 @@
  * threads take one for each operation. Each reader looks up all places in turn; one in nine is
  * absent.
  *
- * The writer runs its pairs forwards and backwards, so it can continue for ever.
+ * The writer runs its pairs forwards and backwards, so it can continue forever.
  */
 #ifndef BENCH_MAPLE_READERS_HPP
 #define BENCH_MAPLE_READERS_HPP
@@ -147,7 +147,7 @@ template <class S, class Lock> class race
 		return found;
 	}
 
-	/* The entry may be there or not, but no other entry may. */
+	/* This entry or none may be there, but no other. */
 	void check(const void *found, unsigned long index)
 	{
 		if (!found)

@@ -20,7 +20,7 @@
 
 struct structure {
 	static constexpr bool changes = true;	/* ranges can be stored one by one */
-	static constexpr bool searches = false; /* gaps are found without a look at all ranges */
+	static constexpr bool searches = false; /* gaps are found without visiting all ranges */
 	static constexpr bool copies = false;
 	static constexpr bool stores_copies = false;
 	static constexpr bool lockless = false; /* for readers, concurrent with a writer */

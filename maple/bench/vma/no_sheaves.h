@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Put before files of the maple tree and the address space: their caches have no sheaves. */
+/* Included before the files of the maple tree and the address space: their caches have no sheaves.
+ */
 #ifndef BENCH_VMA_NO_SHEAVES_H
 #define BENCH_VMA_NO_SHEAVES_H
 

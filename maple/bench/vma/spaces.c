@@ -26,7 +26,7 @@ void spaces_thread_end(void)
 #else
 struct kmem_cache *node_cache(void); /* src/tree.h, linked statically */
 
-/* For `sheaf bench`, beside what was measured. */
+/* For `sheaf bench`, with the measurements. */
 static void print_counters(void)
 {
 	fflush(stdout);

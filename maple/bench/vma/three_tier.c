@@ -9,7 +9,7 @@ _Static_assert(sizeof(struct sheaf_rcu_head) >= sizeof(struct rcu_head), "liburc
 __thread struct three_tier_thread three_tier;
 struct cpu_slab *three_tier_caches[2];
 
-/* By pthread_once() calls of theirs, of one thread. */
+/* Called through pthread_once(), by one thread. */
 struct kmem_cache *three_tier_create(size_t size)
 {
 	struct cpu_slab *cache = cpu_slab_create(size, 0);

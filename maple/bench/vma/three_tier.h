@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The kmem_cache calls of the maple tree and the address space on the three-tier baseline: put
- * before each of their files by the compiler (-include), so that both are compiled as they are.
+ * The kmem_cache calls of the maple tree and the address space on the three-tier baseline: the
+ * compiler includes it before each of their files (-include), so that both are compiled unchanged.
  *
  *   a prefilled sheaf       an array filled in bulk; a thread keeps one for the next time
  *   free after a grace period   arrays of 64, each handed to call_rcu(), as by hand in a program
  *
- * There are two caches at most. What is wrong ends in a crash: this is for benchmarks.
+ * There are two caches at most. Errors end in a crash: this is for benchmarks.
  */
 #ifndef BENCH_VMA_THREE_TIER_H
 #define BENCH_VMA_THREE_TIER_H
@@ -34,7 +34,7 @@ struct three_tier_batch {
 
 struct three_tier_thread {
 	struct slab_sheaf *array;	   /* kept, or NULL */
-	struct three_tier_batch *batch[2]; /* of each cache, being filled */
+	struct three_tier_batch *batch[2]; /* for each cache, being filled */
 };
 
 extern __thread struct three_tier_thread three_tier;
@@ -42,7 +42,7 @@ extern struct cpu_slab *three_tier_caches[2];
 
 struct kmem_cache *three_tier_create(size_t size);
 void three_tier_hand_over(struct three_tier_batch *batch);
-/* This thread's begun arrays, so that all it retired is freed some time. */
+/* Hand over this thread's partly filled arrays, so that all that it retired is freed eventually. */
 void three_tier_hand_over_all(void);
 
 static inline struct cpu_slab *three_tier_of(struct kmem_cache *s)

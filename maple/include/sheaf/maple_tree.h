@@ -133,7 +133,8 @@ int mtree_store(struct maple_tree *mt, unsigned long index, void *entry, gfp_t g
 int mtree_store_range(struct maple_tree *mt, unsigned long first, unsigned long last, void *entry,
 		      gfp_t gfp) SHEAF_SYMBOL(mtree_store_range);
 
-/* The same, but only if all indices are free: -EEXIST if any index has an entry. */
+/* Like mtree_store() and mtree_store_range(), but only if all indices are free: -EEXIST if any
+ * index has an entry. */
 int mtree_insert(struct maple_tree *mt, unsigned long index, void *entry, gfp_t gfp)
 	SHEAF_SYMBOL(mtree_insert);
 int mtree_insert_range(struct maple_tree *mt, unsigned long first, unsigned long last, void *entry,
@@ -176,13 +177,13 @@ int mtree_dup(struct maple_tree *from, struct maple_tree *to, gfp_t gfp) SHEAF_S
 int __mt_dup(struct maple_tree *from, struct maple_tree *to, gfp_t gfp) SHEAF_SYMBOL(__mt_dup);
 
 /*
- * The same, but replace the old entries by new ones, as a fork needs it. copy() is called for each
- * leaf in turn with the leaf's entries: 1 to 16 of them, none NULL, in order. It must put the new
- * entries into the array and return 0, or return a negative error after undoing its own work on
- * this leaf. An error ends the duplication: undo() is called with all new entries, again by leaf
- * but in no order; `to` is empty; and the error is returned. The same happens, with -EINVAL, if
- * copy() stores NULL or a reserved entry (which undo() does not get), or if `ops` is NULL, lacks a
- * function or has an unknown one; and with -ENOMEM if there is no memory for nodes. Neither
+ * Like __mt_dup(), but replace the old entries by new ones, as a fork needs it. copy() is called
+ * for each leaf in turn with the leaf's entries: 1 to 16 of them, none NULL, in order. It must put
+ * the new entries into the array and return 0, or return a negative error after undoing its own
+ * work on this leaf. An error ends the duplication: undo() is called with all new entries, again by
+ * leaf but in no order; `to` is empty; and the error is returned. The same happens, with -EINVAL,
+ * if copy() stores NULL or a reserved entry (which undo() does not get), or if `ops` is NULL, lacks
+ * a function or has an unknown one; and with -ENOMEM if there is no memory for nodes. Neither
  * function may change one of the trees. O(n).
  */
 struct mt_dup_ops { /* may grow: the call passes its size */
@@ -232,7 +233,7 @@ void *mt_prev(struct maple_tree *mt, unsigned long index, unsigned long min) SHE
 	for (__MT_ENTRY(entry, mt_find((tree), &(index), (max))); (entry);                         \
 	     __MT_ENTRY(entry, mt_find_after((tree), &(index), (max))))
 
-/* --- a place in a tree ------------------------------------------------------------------------ */
+/* --- a position in a tree --------------------------------------------------------------------- */
 
 struct maple_node;
 struct slab_sheaf;
@@ -244,8 +245,8 @@ enum maple_status {
 	ma_root,      /* at the entry at index 0, which is the only one and needs no node */
 	ma_none,      /* beyond that entry, or in an empty tree: nothing is there */
 	ma_pause,     /* the tree may have changed: the next search continues after last */
-	ma_overflow,  /* a search upwards found nothing more up to its limit */
-	ma_underflow, /* a search downwards found nothing more down to its limit */
+	ma_overflow,  /* an upward search found nothing more up to its limit */
+	ma_underflow, /* a downward search found nothing more down to its limit */
 	ma_error,     /* see mas_error() */
 };
 
@@ -490,8 +491,8 @@ void *mas_store(struct ma_state *mas, void *entry) SHEAF_SYMBOL(mas_store);
 int mas_store_gfp(struct ma_state *mas, void *entry, gfp_t gfp) SHEAF_SYMBOL(mas_store_gfp);
 
 /*
- * The same as mtree_erase(), at mas->index; index ... last becomes the whole resulting gap. If it
- * returns NULL, mas_error() returns -ENOMEM if there was no memory.
+ * Like mtree_erase(), at mas->index; index ... last becomes the whole resulting gap. If it returns
+ * NULL, mas_error() returns -ENOMEM if there was no memory.
  */
 void *mas_erase(struct ma_state *mas) SHEAF_SYMBOL(mas_erase);
 
@@ -503,9 +504,9 @@ int mas_preallocate(struct ma_state *mas, void *entry, gfp_t gfp) SHEAF_SYMBOL(m
 void mas_store_prealloc(struct ma_state *mas, void *entry) SHEAF_SYMBOL(mas_store_prealloc);
 
 /*
- * Call this after mas_store(). If that failed because of missing memory, release the tree's own
- * lock, allocate the nodes with the flags gfp, take the lock again and return true: the caller
- * should try again. Otherwise, or if there is still no memory, return false. O(missing nodes).
+ * Call this after mas_store(). If that failed for lack of memory, release the tree's own lock,
+ * allocate the nodes with the flags gfp, take the lock again and return true: the caller should try
+ * again. Otherwise, or if there is still no memory, return false. O(missing nodes).
  */
 bool mas_nomem(struct ma_state *mas, gfp_t gfp) SHEAF_SYMBOL(mas_nomem);
 
@@ -524,7 +525,7 @@ int mas_empty_area(struct ma_state *mas, unsigned long min, unsigned long max, u
 int mas_empty_area_rev(struct ma_state *mas, unsigned long min, unsigned long max,
 		       unsigned long size) SHEAF_SYMBOL(mas_empty_area_rev);
 
-/* The same as mtree_alloc_cyclic(), but the caller must hold the lock. */
+/* Like mtree_alloc_cyclic(), but the caller must hold the lock. */
 int mas_alloc_cyclic(struct ma_state *mas, unsigned long *startp, void *entry,
 		     unsigned long range_lo, unsigned long range_hi, unsigned long *next, gfp_t gfp)
 	SHEAF_SYMBOL(mas_alloc_cyclic);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Whether a cache's objects are all back. */
+/* Whether all objects of a cache have been freed. */
 #ifndef SHEAF_TESTS_CACHE_H
 #define SHEAF_TESTS_CACHE_H
 

@@ -18,7 +18,7 @@ struct cell {
 struct model {
 	unsigned int n;
 	unsigned long base;  /* cell c begins at base + c * width, the first at 0 */
-	unsigned long width; /* and the last goes on to ULONG_MAX */
+	unsigned long width; /* and the last extends to ULONG_MAX */
 	unsigned long stores;
 	struct cell *cells;
 };

@@ -16,7 +16,7 @@
 #include "kit/provider.h"
 #include "kit/random.h"
 
-#define LINES_MAX 200 /* of a recording, so that a round is short */
+#define LINES_MAX 200 /* of a recording, so that rounds are short */
 
 static uint64_t seed, state;
 static unsigned long refused, verdicts[CHECK_NO_MEMORY + 1];
@@ -81,7 +81,7 @@ static void mend_end(struct text *text)
 	replace(text, done, text->size - done, number, (size_t)length);
 }
 
-/* A recording's first lines, and its last ones, which are a whole recording of less. */
+/* A recording's first lines and its last ones: together a complete, shorter recording. */
 static void shorten(struct text *text)
 {
 	size_t end = 0, lines = 0;
@@ -167,7 +167,7 @@ static void damage(struct text *text)
 	}
 }
 
-/* --- what comes of it ------------------------------------------------------------------------- */
+/* --- the outcome ------------------------------------------------------------------------------ */
 
 static void check_error(const struct text *text, const char *error)
 {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * record-maps with this waitpid() sees a traced process killed at the worst moment: after the
- * recorder was told of a stop, and before it looks at the task. When it looks, the task is in its
- * next stop, which is that of its end.
+ * With this waitpid(), record-maps sees a traced process killed at the worst moment: after the
+ * recorder was notified of a stop, and before it looks at the task. When it looks, the task is
+ * already in its next stop, the exit stop.
  *
  *     KILL_AT=N      at the Nth stop after the program's exec, counted from 1
  *     KILL_UNSEEN=1  and the recorder is not told of that next stop, but only of the death: as if
@@ -10,9 +10,10 @@
  *                    is then only killed in calls: its death is told after the others', so a
  *                    thread that it was making would wait forever to be announced
  *
- * It also hears of each new task's first stop before its maker tells of it, as may always happen.
+ * The recorder also sees each new task's first stop before its creator's event, which is always
+ * possible.
  *
- * Writes "kill-at: killed" to standard error when it kills. Nothing here waits for a time.
+ * Writes "kill-at: killed" to standard error when it kills. Nothing here depends on time.
  */
 #include <signal.h>
 #include <stdbool.h>
@@ -85,7 +86,7 @@ static pid_t new_first(pid_t which, int *status, int options)
 	return wait4((pid_t)made, status, options, NULL);
 }
 
-/* The recorder's calls come here, those of libc do not. */
+/* The recorder's calls come here, but not those of libc. */
 pid_t waitpid(pid_t which, int *status, int options)
 {
 	static long stops;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A process for the tests of record-maps, which changes its address space in ways that are rare.
+ * A process for the tests of record-maps, which changes its address space in unusual ways.
  *
  *     calls     each call in unusual forms, also in forms that the kernel refuses
  *     threads   four threads that map and unmap the same pages at the same time
@@ -9,7 +9,7 @@
  *               kills it at each of its stops
  *     family    children by fork and vfork, an exec by a thread that is not the first
  *     signal    prints its PID, waits for SIGUSR1 and prints "caught", forever
- *     stop      prints its PID, stops itself, and prints "continued" when it continues
+ *     stop      prints its PID, stops itself, and prints "continued" when it is continued
  */
 #include <pthread.h>
 #include <signal.h>
@@ -177,7 +177,7 @@ static void *map_for_ever(void *unused)
 	return NULL;
 }
 
-/* One is killed by its parent, the other ends its process while two threads are in calls. */
+/* One is killed by its parent; the other exits while two of its threads are in calls. */
 static void killed(void)
 {
 	for (unsigned int i = 0; i < 40; i++) {

@@ -7,8 +7,8 @@
  * preemptions as the budget allows, each time from the same nodes. Readers change nothing that
  * others read, so two fibres are enough. Stores are random, except stores in place, which cover
  * every border of some trees, appends, which cover leaves of every size, splits of leaves that are
- * cut, and stores where a reader goes from one node above the leaves to the next. In some cases
- * there are two: a range is erased, and its place is used with other borders. Then random schedules
+ * cut, and stores where a reader goes from one node above the leaves to the next. Some cases have
+ * two stores: a range is erased, and its indices are used with other borders. Then random schedules
  * of three readers and eight stores. maple_readers.h says what readers may see, maple_nodes.h which
  * nodes may be freed.
  *
@@ -16,8 +16,8 @@
  * not marked dead; nodes are freed without a grace period, or before their successor is published;
  * nodes are published before they are filled; an append or a slot store stores pivots last, in the
  * wrong order; a leaf that is cut gets no marks, or its slots move without META_MOVING. A change in
- * place that is not counted in meta is no planted bug: a reader that continues from a slot also
- * checks the slot's borders.
+ * place that is not counted in meta is not planted: no test could find it, because a reader that
+ * continues from a slot also checks the slot's borders.
  *
  *     sim-maple [--budget SCHEDULES] [--stores OF-EACH-TYPE-FOR-A-TREE] [--seeds N]
  */
@@ -35,7 +35,7 @@ enum {
 	TYPES = wr_spanning_store + 1,
 	TRIES = 600,
 	READERS = 3,
-	/* At least: a reader must go on in the middle of a store of many words. */
+	/* The minimum: a reader must run in the middle of a store of many words. */
 	INSERT_BUDGET = 2400,
 	NODE_STORES = 6 /* at each border between nodes */
 };
@@ -45,8 +45,8 @@ static unsigned int met[TYPES]; /* stores of each type */
 
 /* --- a schedule ------------------------------------------------------------------------------ */
 
-/* `first` takes run[0] steps, the other one run[1], and so on; after n of them no fibre is
- * preempted. */
+/* `first` takes run[0] steps, the other one run[1], and so on; after n runs no fibre is preempted.
+ */
 static struct schedule {
 	unsigned int first, n, run[MOST_SWITCHES];
 } schedule;
@@ -301,7 +301,7 @@ static void explore_runs(unsigned int shape)
 	}
 }
 
-/* The same in full leaves, which are cut, and at indices that the new leaf gets. */
+/* Erase and store in full leaves, which are cut, also at indices that the new leaf gets. */
 static void explore_cuts(unsigned int shape)
 {
 	const struct model *m = &history.content[0];
@@ -321,7 +321,8 @@ static void explore_cuts(unsigned int shape)
 	}
 }
 
-/* The first cell of the node above the leaves that is next to the cell's; CELLS: there is none. */
+/* The first cell of the next node above the leaves, after the one with this cell; CELLS: there is
+ * none. */
 static unsigned int next_node(unsigned int cell)
 {
 	const struct model *m = &history.content[0];

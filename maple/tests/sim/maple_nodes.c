@@ -40,7 +40,7 @@ static uint32_t touched[NODES]; /* words that the store changes: a bit for each 
 static bool learning;
 enum plant planted;
 
-/* Stores that a planted bug delays, in their order. */
+/* The stores that a planted bug delays, in order. */
 static struct held held[MOST_HELD];
 static unsigned int nr_held;
 
@@ -234,7 +234,7 @@ void word_store(void *at, uint64_t value)
 		step();
 }
 
-/* --- in the place of libsheaf ---------------------------------------------------------------- */
+/* --- in place of libsheaf --------------------------------------------------------------------- */
 
 static void *allocate(struct kmem_cache *s, gfp_t gfp)
 {

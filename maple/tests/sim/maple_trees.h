@@ -24,19 +24,19 @@ static inline unsigned int least(unsigned int a, unsigned int b)
 
 /* A tree, and history.content[0]; restart() makes the same tree again. */
 void make_tree(unsigned int shape, unsigned int flags);
-/* The same of ranges of one index each, without gaps, from 0 on. */
+/* Like tree_begin(), but with ranges of one index each, without gaps, from 0 on. */
 void make_dense(unsigned int ranges);
 void restart(void);
-/* Some store of many kinds into this content; its entry is of this number. */
+/* A random store, of one of many kinds, into this content; the number is encoded in its entry. */
 struct store_call propose(const struct model *m, unsigned long number);
 /* Compute content[n + 1] from content[n] and the store. */
 void change_content(unsigned int n, const struct store_call *call);
 /* Make all stores in a fresh copy of the tree, without readers: checks the result, and that no node
- * is lost. Returns the type of the last. */
+ * is lost. Returns the type of the last store. */
 enum store_type try_stores(void);
-/* The writer's fibre: each of the stores. */
+/* The writer's fibre: makes each of the stores. */
 void write_all(void);
-/* The tree is this one, and nothing is left when it is destroyed. */
+/* Check that the tree has this content, and that nothing is left when it is destroyed. */
 void end_tree(const struct model *m);
 
 #endif

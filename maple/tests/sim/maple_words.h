@@ -2,7 +2,7 @@
 /*
  * The maple tree's shared words in the simulator: included by src/node.h in place of its own
  * loads and stores (MAPLE_WORDS). Every load of a reader and every store of the writer is a step at
- * which another fibre may continue (see nodes_learn()). A load of the writer is not a step, since
+ * which another fibre may continue (see nodes_learn()). A load by the writer is no step, because
  * only the writer changes these words. No fibre loads or stores a word of a freed node.
  */
 #ifndef SHEAF_TESTS_SIM_MAPLE_WORDS_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The effect of each call on a state, for every end of the previous call: index, last, status and
- * the entry, step by step. Scripts of calls on three entries, on one without a node, on none; and
- * after a store.
+ * the entry, step by step. Scripts of calls on a tree with three entries, with one entry and no
+ * node, and with none; and after a store.
  */
 #include "behaviour.h"
 
@@ -27,7 +27,7 @@ static void *walk(struct ma_state *mas, unsigned long unused)
 	return mas_walk(mas);
 }
 
-/* Returns NULL, because that is the entry afterwards. */
+/* Returns NULL, which is the entry afterwards. */
 static void *erase(struct ma_state *mas, unsigned long entry)
 {
 	mas_lock(mas);
@@ -54,7 +54,7 @@ static void *store_entry(struct ma_state *mas, unsigned long last)
 	return NULL;
 }
 
-/* Where an entry is, or NULL where nothing is. */
+/* The place of an entry, or NULL if there is none. */
 struct range {
 	unsigned long index, last;
 	void *entry;
@@ -117,7 +117,7 @@ static void three_entries(struct maple_tree *mt)
 	store(mt, 0x3000, 0x3500, ENTRY(3));
 }
 
-/* A step beyond the limit leaves the state in the gap there, or where it is. */
+/* A step beyond the limit leaves the state in the gap there, or unchanged. */
 static void next_and_prev(void **state)
 {
 	const struct one_step steps[] = {
@@ -131,7 +131,7 @@ static void next_and_prev(void **state)
 		{ENDS(mas_next, ULONG_MAX, after_c, ma_overflow)},
 		{GIVES(mas_prev, 0, c)},
 		{ENDS(mas_next, 0x3400, c, ma_overflow)},
-		{GIVES(mas_prev, 0, c)}, /* the last one again, for it was not gone on from */
+		{GIVES(mas_prev, 0, c)}, /* the last one again: the search did not move on */
 		{GIVES(mas_prev, 0, b)},
 		{GIVES(mas_prev, 0x1200, a)},
 		{ENDS(mas_prev, 0x1200, a, ma_underflow)},
@@ -218,7 +218,7 @@ static void find(void **state)
 		{GIVES(mas_find_rev, 0, a)},
 		{PAUSE(a)},
 		{ENDS(mas_find_rev, 0x1000, a, ma_underflow)},
-		{GIVES(mas_find, ULONG_MAX, a)}, /* looks there, as it was left downwards */
+		{GIVES(mas_find, ULONG_MAX, a)}, /* looks there: the search down ended there */
 		{SET(0x1800)},
 		{ENDS(mas_find, 0x17ff, RANGE(0x1800, 0x1800, NULL), ma_start)},
 		{ENDS(mas_find_rev, 0x1801, RANGE(0x1800, 0x1800, NULL), ma_start)},
@@ -463,7 +463,7 @@ static void gaps_of_many_leaves(void **state)
 		for (unsigned long i = 1; i < n - 1; i++) {
 			mas_set(&mas, 10 * i + 7);
 			assert_ptr_equal(mas_erase(&mas), ENTRY(i));
-			assert_int_equal(mas.index, 10); /* all before it is gone, but the first */
+			assert_int_equal(mas.index, 10); /* only the first before it is left */
 			assert_int_equal(mas.last, 10 * i + 14);
 			assert_ptr_equal(mas_find_range(&mas, ULONG_MAX), ENTRY(i + 1));
 			mas_set(&mas, 10 * i + 7);

@@ -2,13 +2,13 @@
 /* Documented behaviour: copies with different entries. */
 #include "behaviour.h"
 
-/* The effect of a fork on entries: each is replaced by one that is 1 MiB higher. */
+/* What a fork does to entries: each is replaced by one that is 1 MiB higher. */
 struct fork {
 	unsigned long made, undone, sum; /* entries; the sum tells whether they are the same */
-	void *before;			 /* the entry that was given last */
+	void *before;			 /* the last entry that was returned */
 	unsigned int fail_in;		 /* the call that fails, and how; 0: none */
 	int error;
-	void *bad; /* put in as the last of its entries, with error 0 */
+	void *bad; /* stored as the last of its entries, with error 0 */
 };
 
 #define MIB UINT64_C(0x100000)

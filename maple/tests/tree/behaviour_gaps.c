@@ -72,7 +72,8 @@ static void alloc_cyclic(void **state)
 	done(&mt);
 }
 
-/* The number after ULONG_MAX is 0: the call after that one says that the numbers began again. */
+/* The number after ULONG_MAX is 0: the call that returns it says that the numbers wrapped around.
+ */
 static void alloc_cyclic_overflow(void **state)
 {
 	struct maple_tree mt = MTREE_INIT(mt, MT_FLAGS_ALLOC_RANGE);
@@ -120,7 +121,7 @@ static void full_spaces(void **state)
 		assert_int_equal(mas_error(&mas), -EBUSY);
 		assert_int_equal(mas_empty_area_rev(&mas, 5, 500, 1), -EBUSY);
 	}
-	/* One index is free: only that, and only where it may be. */
+	/* One index is free: it is found, and only within the limits. */
 	mtree_erase(&mt, 600);
 	assert_int_equal(mtree_alloc_range(&mt, &at, ENTRY(2), 2, 0, ULONG_MAX, GFP_KERNEL),
 			 -EBUSY);
@@ -171,7 +172,7 @@ static void alloc_cyclic_goes_on(void **state)
 	done(&mt);
 }
 
-/* A size that does not fit between these limits: the mistake gets its own error. */
+/* A size that does not fit between the limits is a mistake, with an error of its own. */
 static void windows_too_small(void **state)
 {
 	static const struct {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Looking at a tree: its flags, the proof of its invariants, text and picture. */
+/* Inspecting a tree: its flags, the check of its invariants, text and picture. */
 #include "behaviour.h"
 
 #include <stdlib.h>

@@ -51,7 +51,7 @@ static void preallocation_counts(void **state)
 
 	(void)state;
 	fill(&mt, 100);
-	for (; last_slot(&mt) < 6 || last_slot(&mt) > 12; n++) /* the last leaf is to have room */
+	for (; last_slot(&mt) < 6 || last_slot(&mt) > 12; n++) /* the last leaf must have room */
 		store(&mt, 10 * n + 5, 10 * n + 9, ENTRY(n));
 	n -= 2; /* a range in that leaf: at ... at + 4 */
 	at = 10 * n + 5;
@@ -295,7 +295,7 @@ static void external_lock(void **state)
 	told_begin(&told);
 	store(&mt, 1, 2, ENTRY(1));
 	check_told(&told, "without the lock");
-	assert_int_equal(pthread_mutex_trylock(&lock), 0); /* the look at it left it free */
+	assert_int_equal(pthread_mutex_trylock(&lock), 0); /* the check left it free */
 	told_begin(&told);
 	store(&mt, 1, 2, ENTRY(2));
 	assert_int_equal(told_end(&told), 0);

@@ -284,7 +284,7 @@ static void overlapping_inserts(void **state)
 	}
 }
 
-/* One store over everything except both ends: levels disappear at once, and grow again. */
+/* One store over everything except both ends: levels disappear in one store, and grow again. */
 static void spanning_store_changes_height(void **state)
 {
 	for (unsigned int flags = 0; flags < 4; flags++) {
@@ -323,8 +323,8 @@ static void reserved_entries(void **state)
 	done(&mt);
 }
 
-/* Stores through another state make this one stale, even if it was preallocated; it keeps its
- * nodes. */
+/* Stores through another state make this one stale, even if it is preallocated; it keeps its nodes.
+ */
 static void pause_after_preallocation(void **state)
 {
 	struct maple_tree mt = MTREE_INIT(mt, MT_FLAGS_ALLOC_RANGE);
@@ -365,7 +365,8 @@ static void nothing(void **entries, unsigned int n, void *arg)
 	(void)entries, (void)n, (void)arg;
 }
 
-/* What takes its place and is not there: in a tree without nodes, in one, in a copy. */
+/* XA_ZERO_ENTRY takes up its range, but reads as NULL: in a tree without nodes, in one with nodes,
+ * in a copy. */
 static void zero_entries(void **state)
 {
 	static const struct mt_dup_ops ops = {same, nothing};

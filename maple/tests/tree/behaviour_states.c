@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* What a state must not rely on: leaves that are gone, and half of a store. One test per case. */
+/* What a state must not rely on: leaves that no longer exist, and half of a store. One test per
+ * case. */
 #include "behaviour.h"
 
-/* After a pause the state must not use the leaf for which nodes were prepared: it may be gone. */
+/* After a pause the state must not use the leaf for which nodes were prepared: it may no longer
+ * exist. */
 static void pause_after_preallocation(void **state)
 {
 	struct maple_tree mt = MTREE_INIT(mt, 0);

@@ -46,7 +46,7 @@ static int store_gfp(unsigned long first, unsigned long last, void *entry)
 	return mtree_store_range(&tree, first, last, entry, GFP_KERNEL);
 }
 
-/* Without memory, then with what mas_nomem() gets. */
+/* Without memory, then with the nodes that mas_nomem() allocates. */
 static int store_nomem(unsigned long first, unsigned long last, void *entry)
 {
 	MA_STATE(mas, &tree, first, last);
@@ -86,7 +86,7 @@ static int store_alone(unsigned long first, unsigned long last, void *entry)
 static int (*const calls[])(unsigned long, unsigned long, void *) = {store_gfp, store_nomem,
 								     store_prealloc, store_alone};
 
-/* Refuse the n-th from now on. */
+/* Refuse the n-th allocation from now on. */
 static void begin_refusing(unsigned int n)
 {
 	refuse_in = n;
@@ -261,7 +261,7 @@ static void undo_entries(void **entries, unsigned int n, void *arg)
 	new_entries -= n;
 }
 
-/* Nodes and calls are refused in turn: nothing that was made before is left. */
+/* Nodes and calls are refused in turn: nothing that was allocated before is left. */
 static void duplicate_each(void)
 {
 	static const struct mt_dup_ops ops = {copy_entries, undo_entries};

@@ -18,11 +18,11 @@ enum {
 /* --- memory that comes and goes -------------------------------------------------------------- */
 
 /*
- * RLIMIT_AS: no address can be had, so the library cannot start. RLIMIT_DATA: no memory at those it
- * has (alone: with both, mprotect() takes the addresses to be over their limit already, and grants
- * it).
+ * RLIMIT_AS: no addresses are available, so the library cannot start. RLIMIT_DATA: it has addresses
+ * but gets no memory for them. (Not both: with addresses already over their limit, mprotect()
+ * grants the memory.)
  */
-static int limited; /* which of them, in this child */
+static int limited; /* which of the two, in this child */
 
 static void limit_memory(rlim_t bytes)
 {
@@ -156,7 +156,7 @@ static void call_cyclic(struct ma_state *mas)
 
 	CHECK(error == mas_error(mas));
 	if (error)
-		mas->last = 2; /* that is where it was to be: 1 ... 1 */
+		mas->last = 2; /* where it was requested: 1 ... 1 */
 }
 
 static int state_cyclic(void)
@@ -183,7 +183,7 @@ static int new_entry(void **entries, unsigned int n, void *undone)
 {
 	(void)undone;
 	for (unsigned int i = 0; i < n; i++)
-		entries[i] = (void *)0x10002; /* looks like a node: it needs one, even alone */
+		entries[i] = (void *)0x10002; /* looks like a node, so it needs one, even alone */
 	return 0;
 }
 
@@ -208,7 +208,7 @@ static int dup_each_single(void)
 	return error ? error : store_index();
 }
 
-/* Of a tree that has nodes already. */
+/* On a tree that has nodes already. */
 static int erase(void)
 {
 	CHECK(mtree_load(&tree, 55) == ENTRY(5));
@@ -400,7 +400,8 @@ static void split_with_too_few(void)
 	check_tree(true);
 }
 
-/* --- what the library is asked for at first use ----------------------------------------------- */
+/* --- what the tree requests from libsheaf at first use
+ * ----------------------------------------------- */
 
 struct kmem_cache *real_create(const char *name, size_t size, const struct kmem_cache_args *args,
 			       size_t args_size,
@@ -497,7 +498,8 @@ static void first_use_that_may_not_fail(void **state)
 	}
 }
 
-/* --- two that come at once -------------------------------------------------------------------- */
+/* --- two threads at the same time
+ * -------------------------------------------------------------------- */
 
 static void at_once(void)
 {

@@ -14,7 +14,7 @@ struct place {
 struct search {
 	const char *name;
 	void *(*call)(struct ma_state *mas, unsigned long limit);
-	/* The same by the model: returns the entry, and the place becomes the expected state. */
+	/* Do the call in the model: returns the entry, and the place becomes the expected state. */
 	void *(*wanted)(const struct run *r, struct place *p, unsigned long limit, bool gaps);
 	bool gaps;
 };
@@ -34,7 +34,7 @@ enum search_number {
 
 extern const struct search searches[NR_SEARCHES];
 
-/* The same for mas_walk(). */
+/* Do mas_walk() in the model. */
 void *place_walk(const struct run *r, struct place *p, unsigned long index);
 /*
  * After a store of the model's cells first ... last. had_nodes: whether the tree had nodes before.

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Random operations of every kind, each compared with a plain model; the tree's invariants are
- * proved repeatedly. A list that fails is shrunk and printed as C calls. SEED repeats one seed,
+ * checked repeatedly. A list that fails is shrunk and printed as C calls. SEED repeats one seed,
  * STEPS sets a longer run.
  *
  * To test this test: with PLANT=1 the model loses the last cell of a store to more than six cells.
@@ -65,7 +65,7 @@ static void run_list(const struct op *ops, unsigned int n, void *data)
 	free(r->model.cells);
 }
 
-/* The list fails: make it short, and print it. */
+/* The list fails: shrink it, and print it. */
 static unsigned int tell_shortest(struct kind *kind, struct op *ops, unsigned int n, uint64_t seed)
 {
 	unsigned int at;

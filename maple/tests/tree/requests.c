@@ -14,7 +14,8 @@ enum {
 
 static struct maple_tree tree = MTREE_INIT(tree, MT_FLAGS_ALLOC_RANGE | MT_FLAGS_USE_RCU);
 
-/* Nodes in hand are of no tree: a state that remembers one must not take it for one of its own. */
+/* Preallocated nodes belong to no tree: a state that remembers one must not take it for a node of
+ * its tree. */
 static unsigned int count_dead(const struct ma_state *mas)
 {
 	const struct maple_node *node = mas->alloc;

@@ -3,7 +3,7 @@
 #include "searches.h"
 #include "kit/random.h"
 
-/* The state is at this cell's range, or gap. */
+/* The state is at this cell's range or gap. */
 static void check_range(struct run *r, const struct ma_state *mas, const void *entry,
 			unsigned int c)
 {
@@ -15,7 +15,7 @@ static void check_range(struct run *r, const struct ma_state *mas, const void *e
 	CHECK(mas->last == cell_max(m, model_last(m, c)));
 }
 
-/* Each range and gap in order; the state is at the first, and goes on by this call. */
+/* Each range and gap in order; the state is at the first, and moves on by this call. */
 static void check_ranges(struct run *r, bool up)
 {
 	const struct model *m = &r->model;
@@ -152,7 +152,7 @@ static void mt_search(struct run *r, const struct op *op)
 	CHECK(mt_prev(&r->tree, op->index, op->limit) == wanted(r, SEARCH_PREV, &at, op->limit));
 }
 
-/* Over some ranges, of which each third is erased and each third stored anew on the way. */
+/* Over some ranges; on the way, every third one is erased and every third one stored again. */
 static void iterate(struct run *r, const struct op *op)
 {
 	struct model *m = &r->model;

@@ -6,13 +6,13 @@
 #include "operations.h"
 #include "places.h"
 
-/* Some steps from here on, by any of the calls. */
+/* A few steps from here on, by any of the calls. */
 void search_on(struct run *r, struct ma_state *mas, struct place *place, const struct op *op);
 
 /* OP_LOOK, OP_SEARCH, OP_MT_FIND, OP_ITERATE */
 void do_search(struct run *r, const struct op *op);
 
-/* The call that comes, as C. */
+/* The next call, as C. */
 #define TELL(...)                                                                                  \
 	do {                                                                                       \
 		if (r->tell) {                                                                     \

@@ -9,7 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* A run that takes longer is endless: seconds of CPU time, however busy the CPU is. */
+/* A run that takes longer counts as endless: seconds of CPU time, however busy the CPU is. */
 enum {
 	LONGEST_RUN = 100,
 	LONGEST_TRIAL = 20

@@ -5,10 +5,10 @@
  * it was found.
  *
  * A place is 16 pages. Place 0 of each group of 16 is never erased; its two entries share it, and
- * the border between them moves. The others are stored and erased, one by one and all of a group at
- * once.
+ * the border between them moves. The others are stored and erased, one by one, and all of a group
+ * by one store.
  *
- * It ends when the writer has done this many stores, and the readers as many reads.
+ * It ends when the writer has done N stores, and the readers as many reads.
  *
  *     storm [--stores N]
  */
@@ -114,7 +114,7 @@ static void come_or_go(unsigned int place)
 	check(mtree_store_range(&tree, first, last, entries[place], GFP_KERNEL));
 }
 
-/* All places of a group at once: free, or one range. */
+/* All places of a group by one store: free, or one range. */
 static void cover(unsigned int group, uint64_t *seed)
 {
 	unsigned int place = group * GROUP + 1, last = place + GROUP - 2;

@@ -56,7 +56,7 @@ static void words_of_any_type(void **state)
 	assert_ptr_equal(slot_after_pair(slot, from), ENTRY(8));
 }
 
-/* Of each length, and not one more. */
+/* Copies of each length change not one word more. */
 static void words_of_each_length(void **state)
 {
 	(void)state;
@@ -110,7 +110,7 @@ static void lock_of_zeros(void **state)
 	assert_memory_equal(&mutex, mt.ma_lock, sizeof(mutex));
 }
 
-/* Wherever the tree is, its lock is in another cache line than what a lookup reads. */
+/* Wherever the tree is, its lock is not in the cache line that a lookup reads. */
 static void lock_apart_from_root(void **state)
 {
 	(void)state;

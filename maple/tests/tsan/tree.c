@@ -83,7 +83,7 @@ static void *run(void *argument)
 	return NULL;
 }
 
-/* An index that is free says as much as an entry: what the writer did before is done. */
+/* A free index orders as much as an entry does: what the writer did before it happened before. */
 static struct maple_tree taken = MTREE_INIT(taken, MT_FLAGS_USE_RCU);
 static long noted;
 

@@ -222,7 +222,7 @@ static long try_exec(void)
 	check_space(&fresh);
 	error = space_fork(&space, &fresh);
 	CHECK(!error || refuse_in == 0);
-	if (error) { /* refused here: the copy must be made in any case */
+	if (error) { /* no refusal here: the copy must succeed */
 		CHECK(space_fork(&space, &fresh) == 0);
 		error = 0;
 	}

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * See record.h: which system calls concern an address space, and the line of each.
+ * See record.h: which system calls concern an address space, and the line that each writes.
  *
- * shmat and shmdt are written as the mmap and munmap that they amount to: their length is not among
- * their arguments, and is looked up.
+ * shmat and shmdt are written as the equivalent mmap and munmap. Their arguments have no length, so
+ * it is looked up.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -88,7 +88,7 @@ void call_enter(struct call *call, pid_t tid, long number, const uint64_t argume
 	}
 }
 
-/* " = " and what came of a call: the page it gives, or an error's name. */
+/* " = " and the result of a call: a page, or an error's name. */
 static const char *outcome(char text[32], int64_t result)
 {
 	static const struct {
@@ -136,7 +136,7 @@ static void put_mmap(const struct call *call, unsigned int space, const char *re
 	char text[5];
 
 	permissions(text, call->arguments[2]);
-	text[3] = flags & MAP_SHARED ? 's' : 'p'; /* MAP_SHARED_VALIDATE has its bit, too */
+	text[3] = flags & MAP_SHARED ? 's' : 'p'; /* MAP_SHARED_VALIDATE has this bit, too */
 	text[4] = '\0';
 	put("%u mmap %" PRIx64 "+%" PRIx64 " %s %s %s@%" PRIx64 " = %s", space,
 	    call->arguments[0] / page_size(), mmap_pages(call->arguments[1], flags), text,
@@ -161,7 +161,7 @@ static void put_mremap(const struct call *call, unsigned int space, const char *
 	    result);
 }
 
-/* What shmat mapped, as the kernel lists it. */
+/* What shmat mapped, according to the kernel's list. */
 static void put_shmat(pid_t tid, unsigned int space, int64_t address)
 {
 	struct range range;
@@ -171,7 +171,7 @@ static void put_shmat(pid_t tid, unsigned int space, int64_t address)
 		    range.permissions, range.name, range.first);
 }
 
-/* Lines of calls that give nothing end with what became of them: "ok", or an error's name. */
+/* Lines of calls without a result end with "ok" or an error's name. */
 void call_leave(const struct call *call, pid_t tid, unsigned int space, int64_t result)
 {
 	uint64_t first = call->arguments[0] / page_size(), pages = pages_of(call->arguments[1]);

@@ -2,9 +2,9 @@
 /*
  * Records the address-space history of a program: `sheaf record-maps` runs this. See record.h.
  *
- * The program runs as it would by itself: its files, terminal, signals and process group are as
- * ours were. ^C and ^\ reach it from the terminal, and are ignored here; SIGTERM and SIGHUP are
- * passed on.
+ * The program runs as it would alone: its files, terminal, signals and process group are those that
+ * we were started with. ^C and ^\ reach it from the terminal, and are ignored here; SIGTERM and
+ * SIGHUP are passed on.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -24,7 +24,7 @@
 #include "record.h"
 
 #define WORD_MAX     400  /* letters that are kept of a word of the command */
-#define EXACT_RANGES 1024 /* up to here the peak is exact, above to a sixteenth */
+#define EXACT_RANGES 1024 /* up to here the peak is exact, above it is rounded to a sixteenth */
 
 static const char *const kind_names[KINDS] = {
 	[MMAP] = "mmap", [MUNMAP] = "munmap", [MPROTECT] = "mprotect",
@@ -34,13 +34,13 @@ static const char *const kind_names[KINDS] = {
 static struct {
 	const char *path;
 	FILE *out;
-	bool fresh; /* the file was not there before */
+	bool fresh; /* the file did not exist before */
 	char **command;
 	int error;
 	uint64_t lines, made[KINDS], failed[KINDS];
 	size_t peak;
 	struct counted {
-		size_t ranges, calls; /* when they were counted; calls since, each up to two more */
+		size_t ranges, calls; /* at the last count; calls since, up to two more each */
 	} * counted;
 	unsigned int nr_counted;
 	pid_t program;
@@ -91,7 +91,7 @@ void count_call(enum kind kind, bool failed)
 	recording.failed[kind] += failed;
 }
 
-/* Listing them takes long where they are many: only if the peak can have been exceeded. */
+/* Listing many ranges takes long, so count them only if the peak may have been exceeded. */
 void count_ranges(pid_t tid, unsigned int space)
 {
 	size_t slack = recording.peak > EXACT_RANGES ? recording.peak / 16 : 0;
@@ -131,7 +131,7 @@ static int parse(int argc, char **argv)
 	exit(2);
 }
 
-/* A file of the user's is overwritten only if it was named, and when the program has begun. */
+/* A user's file is overwritten only if it was named, and only once the program has started. */
 static void open_output(const char *program)
 {
 	static char own[NAME_ROOM + sizeof(".maps")];
@@ -161,7 +161,7 @@ static void remove_fresh(void)
 		unlink(recording.path);
 }
 
-/* A word of the command, directories left out: what is after the last slash but one at its end. */
+/* A word of the command without directories: what follows the last slash that is not at its end. */
 static void put_word(const char *word)
 {
 	size_t end = strlen(word), start, length;
@@ -210,7 +210,7 @@ static void on_signal(int signal)
 	errno = error;
 }
 
-/* The program becomes one of our children, and waits at `gate` until it is traced. */
+/* The program becomes our child, and waits at `gate` until it is traced. */
 static _Noreturn void become(char **command, int gate, int answer)
 {
 	char byte;
@@ -225,7 +225,8 @@ static _Noreturn void become(char **command, int gate, int answer)
 	_exit(error == ENOENT ? NOT_FOUND : CANNOT_START);
 }
 
-/* Start the program; the end of a pipe where it tells why it could not be executed. */
+/* Start the program. Returns the end of a pipe on which the child reports why it could not execute
+ * it. */
 static int start(char **command)
 {
 	int gate[2], answer[2];

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the parts of record-maps share: main.c (command line, output, summary), trace.c and tasks.c
+ * Shared by the parts of record-maps: main.c (command line, output, summary), trace.c and tasks.c
  * (stops of the traced tasks), call.c (a system call becomes a line), snapshot.c (ranges as the
  * kernel lists them).
  *
  * Invariants:
- * 1. A line is written after the call it tells of, and before the next call on the same space
+ * 1. The line of a call is written after the call, and before the next call on the same space
  *    begins.
- * 2. Addresses and lengths are in pages; no line holds a directory of this machine.
- * 3. Whatever fails here, the traced program goes on.
+ * 2. Addresses and lengths are in pages; no line contains a directory of this machine.
+ * 3. Whatever fails here, the traced program continues.
  *
- * The form of a recording is told in sheaf-maps(5).
+ * sheaf-maps(5) describes the format of a recording.
  */
 #ifndef RECORD_MAPS_RECORD_H
 #define RECORD_MAPS_RECORD_H
@@ -37,7 +37,7 @@ enum kind {
 	EXEC,
 	EXIT,
 	KINDS,
-	THREAD, /* clone with the parent's space: no line is written of it */
+	THREAD, /* clone with the parent's space: no line is written */
 	NONE,	/* nothing to record */
 };
 
@@ -46,15 +46,15 @@ struct call {
 	enum kind kind;
 	long number;
 	uint64_t arguments[6];
-	uint64_t flags;	      /* clone: those of the task to be made */
+	uint64_t flags;	      /* clone: those for the new task */
 	bool told;	      /* clone: the new task is known */
-	uint64_t pages;	      /* shmdt: what it is going to unmap */
+	uint64_t pages;	      /* shmdt: what it will unmap */
 	char name[NAME_ROOM]; /* mmap: what is mapped */
 };
 
-/* main.c: the recording. A line that cannot be written is remembered, and told at the end. */
+/* main.c: the recording. If a line cannot be written, this is reported at the end. */
 void put(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* Once the program runs: the first lines. Only now a file that was there is overwritten. */
+/* Write the first lines, once the program runs. Only now is an existing file overwritten. */
 void put_head(void);
 void count_call(enum kind kind, bool failed);
 void count_ranges(pid_t tid, unsigned int space);
@@ -62,7 +62,8 @@ void warn(const char *format, ...) __attribute__((format(printf, 1, 2)));
 _Noreturn void no_memory(void);
 uint64_t page_size(void);
 
-/* call.c: at its entry, whether and how a call concerns us; at its exit, its line. */
+/* call.c: at the entry of a call, find whether and how it concerns us; at its exit, write its line.
+ */
 void call_enter(struct call *call, pid_t tid, long number, const uint64_t arguments[6]);
 void call_leave(const struct call *call, pid_t tid, unsigned int space, int64_t result);
 
@@ -72,31 +73,31 @@ struct range {
 	char permissions[5];
 	char name[NAME_ROOM]; /* base name of the file, [stack] and such, or - */
 };
-/* Call a function with each range of the task's space; false if they cannot be read. */
+/* Call a function with each range of the task's space; false if the ranges cannot be read. */
 bool each_range(pid_t tid, void (*function)(const struct range *range, void *data), void *data);
-/* Write all ranges, a line "SPACE WORD ..." each; false if they cannot be read. */
+/* Write all ranges, each as a line "SPACE WORD ..."; false if they cannot be read. */
 bool put_ranges(pid_t tid, unsigned int space, const char *word);
 /* The range that begins at this page; false if there is none. */
 bool find_range(pid_t tid, uint64_t first, struct range *found);
 /* The page where the task's heap begins; 0 if that cannot be read. */
 uint64_t heap_start(pid_t tid);
-/* Ranges the task's space has; 0 if they cannot be read. */
+/* The number of ranges in the task's space; 0 if they cannot be read. */
 size_t nr_ranges(pid_t tid);
-/* The last part of a path, in letters that a recording may hold; "-" for none. */
+/* The last part of a path, in the characters that a recording may contain; "-" for none. */
 void short_name(char name[NAME_ROOM], const char *path);
-/* The same of what a link in /proc leads to. */
+/* The last part of the target of a link in /proc, as above. */
 void link_name(char name[NAME_ROOM], const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /*
- * trace.c. trace_begin() makes the first task ours, which must not have executed its program yet;
+ * trace.c. trace_begin() attaches to the first task, which must not have executed its program yet;
  * -1 and errno if that is not permitted. trace_all() records until the last task has ended, or
- * until trace_enough() was called (by a signal handler; it tells whether the first task has ended)
- * and the first task has ended; it gives the first task's wait status.
+ * until the first task has ended and trace_enough() was called (by a signal handler; it returns
+ * whether the first task has ended). It returns the first task's wait status.
  */
 int trace_begin(pid_t first);
 int trace_all(void);
 bool trace_enough(void);
-bool trace_executed(void); /* whether the first task became the program */
+bool trace_executed(void); /* whether the first task executed the program */
 unsigned int trace_processes(void);
 unsigned int trace_spaces(void);
 

@@ -12,7 +12,7 @@
 #include "record.h"
 
 #define TRIES	    100
-#define KERNEL_HALF (UINT64_C(1) << 63) /* addresses from here on are in every space */
+#define KERNEL_HALF (UINT64_C(1) << 63) /* mappings at addresses from here on are in every space */
 
 void short_name(char name[NAME_ROOM], const char *path)
 {
@@ -65,7 +65,7 @@ struct ranges {
 	size_t n, room;
 };
 
-/* The ranges of this file. False: one begins in front of the end of another. */
+/* The ranges of this file. False: one begins before another one ends. */
 static bool read_ranges(struct ranges *ranges, FILE *file)
 {
 	uint64_t end = 0;
@@ -94,8 +94,8 @@ static bool read_ranges(struct ranges *ranges, FILE *file)
 }
 
 /*
- * The kernel lists the ranges while they change, if a thread is killed in a call. If they are not
- * in order, the file is read again.
+ * If a thread is killed in a call, ranges may change while the kernel lists them. If they are not
+ * in order, read the file again.
  */
 bool each_range(pid_t tid, void (*function)(const struct range *range, void *data), void *data)
 {

@@ -45,7 +45,7 @@ void task_drop(struct task *task)
 	*task = tasks.list[--tasks.n];
 }
 
-/* Who was killed where it stopped is on the way to the stop of its end, or in that already. */
+/* A task that was killed in a stop is on its way to the exit stop, or already there. */
 static bool was_killed(pid_t tid)
 {
 	siginfo_t stop;

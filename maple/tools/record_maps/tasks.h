@@ -2,14 +2,15 @@
 /*
  * The traced tasks, and which address space each has.
  *
- *     task (thread) ---> number of a space; 0: its maker has not told us yet, or not executed yet
+ *     task (thread) ---> number of a space; 0: its creator has not announced it, or it has not
+ *     executed yet
  *
  * Invariants:
- * 1. Of the tasks of one space at most one, its holder, is inside a call that changes it; others
- *    wait stopped at their call's entry. So the order of lines is the order of the kernel's
+ * 1. At most one task of a space, its holder, is inside a call that changes the space; the others
+ *    wait, stopped at the entry of their calls. So the order of lines is the order of the kernel's
  *    changes.
- * 2. A task that is stopped is resumed, or listens (it is stopped by a signal), or waits as in 1,
- *    or waits to be announced by its maker.
+ * 2. A stopped task is resumed, or listens (it was stopped by a signal), or waits as in 1, or waits
+ *    to be announced by its creator.
  *
  * Callers: trace.c.
  */
@@ -21,10 +22,10 @@
 struct task {
 	pid_t tid, process;
 	unsigned int space;
-	int unannounced; /* status of the stop it is in, before its maker told of it; 0: it has */
-	bool waits;	 /* at the entry of a call, for the space's holder */
+	int unannounced; /* status of its first stop, until its creator announces it; then 0 */
+	bool waits;	 /* waits at the entry of a call for the space's holder */
 	bool ending;
-	struct call call; /* that it is in */
+	struct call call; /* the call that it is in */
 };
 
 extern struct tasks {
@@ -38,25 +39,26 @@ extern struct tasks {
 } tasks;
 
 struct task *task_find(pid_t tid);
-/* The pointer, as all others, is valid until the next call of task_add() or task_drop(). */
+/* The pointer, like all others, is valid until the next call of task_add() or task_drop(). */
 struct task *task_add(pid_t tid, pid_t process, unsigned int space);
 void task_drop(struct task *task);
 
 unsigned int task_new_space(void);
-/* Whether a task that is not ending, and not one of this process, has the space. */
+/* Whether a task of another process that is not ending has the space. */
 bool task_others_have(unsigned int space, pid_t process);
 
 /*
- * False: it was killed where it stopped, and the stop of its end is to come. A resumed task may be
- * in another stop than waitpid() has told of: from that of its end only who is `ending` is resumed.
+ * Resume a task. False: it was killed in its stop, and its exit stop will follow. A task may be in
+ * a later stop than waitpid() has reported: only a task that is `ending` is resumed from its exit
+ * stop.
  */
 bool task_resume(const struct task *task, int signal);
-/* Into the call that it has entered; who is killed before that does not make it. */
+/* Let it make the call that it has entered; a task that is killed before that does not make it. */
 void task_resume_call(struct task *task);
 
-/* Let the task into its call if no other is in one of the same space. */
+/* Let the task make its call if no other task of the space is in one. */
 bool task_hold(struct task *task);
-/* The task leaves its call: the next one may go in. */
+/* The task leaves its call: the next one may make its own. */
 void task_let_go(struct task *task);
 
 #endif

@@ -2,12 +2,12 @@
 /*
  * See record.h: the stops of every traced task.
  *
- * A space begins with an exec, or as the copy that a fork makes; threads and vfork's children share
- * their maker's. It ends with the last task that has it.
+ * A space begins with an exec, or as the copy that a fork makes; threads and children of vfork
+ * share their creator's. It ends with the last task that has it.
  *
- * A task may be killed at any time: requests that fail with ESRCH are followed by its end. Who is
- * killed in a stop of which waitpid() has told goes on to the stop of its end, in which requests
- * succeed again, with what belongs to that stop. There a call that had no exit is looked up.
+ * A task may be killed at any time: requests that fail with ESRCH are followed by its end. A task
+ * that is killed in a stop that waitpid() has reported continues to its exit stop, in which
+ * requests succeed again, for that stop. There the outcome of a call that had no exit is looked up.
  */
 #include <elf.h>
 #include <errno.h>
@@ -43,8 +43,8 @@ static struct {
 	unsigned int processes;
 	pid_t first;
 	int first_status;
-	bool executed, told; /* what is wrong with calls is told once */
-	bool lost_maker;     /* nobody tells of the task that it made */
+	bool executed, told; /* a problem with calls is reported once */
+	bool lost_maker;     /* nobody will announce the task that it made */
 } all;
 
 static volatile sig_atomic_t enough, first_ended;
@@ -72,7 +72,7 @@ unsigned int trace_spaces(void)
 
 static void on_stop(pid_t tid, int status);
 
-/* The task that a call makes, and its space. Both tasks may move in the list. */
+/* The task that a call creates, and its space. Both tasks may move in the list. */
 static void announce(struct task *maker, pid_t tid)
 {
 	uint64_t flags = maker->call.flags;
@@ -100,7 +100,7 @@ static void announce(struct task *maker, pid_t tid)
 	on_stop(tid, status);
 }
 
-/* It is in a call that makes a task, and has not told of that. */
+/* It is in a call that creates a task, and has not announced that task. */
 static bool is_making(const struct task *task)
 {
 	return (task->call.kind == FORK || task->call.kind == THREAD) && !task->call.told &&
@@ -108,9 +108,9 @@ static bool is_making(const struct task *task)
 }
 
 /*
- * A task that is killed in a call does not stop at its exit, but the call was made. What came of it
- * is in the registers when the task ends; ENOSYS, if it was killed just before. False: they cannot
- * be read, and it is not known what the call did.
+ * A task that is killed in a call does not stop at its exit, but the call was made. The registers
+ * have its result when the task ends; ENOSYS, if it was killed just before the call. False: they
+ * cannot be read, and nobody knows what the call did.
  */
 static bool finish_call(struct task *task, bool look)
 {
@@ -130,8 +130,7 @@ static bool finish_call(struct task *task, bool look)
 }
 
 /*
- * The stop of its end was not seen: it was resumed just as it was killed, or killed again in that
- * stop.
+ * Its exit stop was not seen: it was killed just as it was resumed, or killed again in that stop.
  */
 static void lose_call(const struct task *task)
 {
@@ -144,7 +143,7 @@ static void lose_call(const struct task *task)
 
 /*
  * The task is about to have no space; with `look`, its ranges can still be read. They are not
- * written where they may differ from what the lines say: nobody could tell why.
+ * written if they may differ from what the lines say, because nobody could find out why.
  */
 static void leave(pid_t tid, bool look)
 {
@@ -153,7 +152,7 @@ static void leave(pid_t tid, bool look)
 
 	if (task->ending)
 		return;
-	/* A thread that it made may end here, too: it is not the last one. */
+	/* A thread that it created may end here, too: it is not the last one. */
 	if (!finish_call(task, look))
 		lose_call(task);
 	task = task_find(tid);
@@ -167,7 +166,8 @@ static void leave(pid_t tid, bool look)
 	count_call(EXIT, false);
 }
 
-/* An exec ends the other threads; where another one than the first did it, it takes its number. */
+/* An exec ends the other threads; a thread other than the first that does it takes the first one's
+ * number. */
 static void on_exec(pid_t process)
 {
 	char name[NAME_ROOM];
@@ -201,7 +201,7 @@ static void on_new_task(struct task *maker)
 	unsigned long tid = 0;
 
 	ptrace(PTRACE_GETEVENTMSG, maker->tid, 0, &tid);
-	if (task_resume(maker, 0)) /* else it was killed, and the message may be one of its end */
+	if (task_resume(maker, 0)) /* else it was killed, and the message may belong to its exit */
 		announce(maker, (pid_t)tid);
 }
 
@@ -235,8 +235,8 @@ static void on_call(struct task *task)
 	task_resume(task, 0);
 }
 
-/* Stopped by a signal: it stays so. The terminal's stops concern us as well: one job, as shells see
- * it. */
+/* Stopped by a signal: it stays stopped. Stops from the terminal stop us, too: to the shell, we are
+ * one job. */
 static void on_group_stop(const struct task *task, int signal)
 {
 	ptrace(PTRACE_LISTEN, task->tid, 0, 0);
@@ -297,8 +297,8 @@ int trace_begin(pid_t first)
 	return 0;
 }
 
-/* Whoever waits for a maker that cannot tell any more goes on, unrecorded. While another maker has
- * yet to tell, it may be that one's. */
+/* A task that waits for a creator that can no longer announce it continues unrecorded. As long as
+ * another creator has yet to announce a task, it may be this one. */
 static void free_unannounced(void)
 {
 	for (size_t i = 0; i < tasks.n; i++)

@@ -33,7 +33,7 @@ struct cursor {
 	const struct op *ends, *ends_end; /* lines of the kernel's ranges */
 	size_t at;
 	bool only_permissions;
-	bool ahead; /* the range below was read, and not given yet */
+	bool ahead; /* the range below was read, but not returned yet */
 	struct plain_range range;
 };
 
@@ -109,7 +109,7 @@ static const char *shown(char text[64], bool there, const struct plain_range *ra
 	return text;
 }
 
-/* Whether both have the same ranges; the first difference is told. */
+/* Whether both have the same ranges; reports the first difference. */
 static bool same(struct check *check, const struct op *op, struct cursor *one, struct cursor *other,
 		 enum verdict verdict)
 {
@@ -143,7 +143,7 @@ static bool check_space(struct check *check, const struct op *op, unsigned int n
 	return same(check, op, &ours, &model, CHECK_SPACE);
 }
 
-/* What the kernel had at the end; the first of its lines is given. */
+/* What the kernel had at the end, beginning with this line. */
 static bool check_end(struct check *check, const struct op *first)
 {
 	struct plain *plain = &check->plains[first->space];
@@ -165,7 +165,7 @@ static bool check_end(struct check *check, const struct op *first)
 	       same(check, first, &model, &kernel, CHECK_KERNEL);
 }
 
-/* Both make a call; whether both could. */
+/* Make a call on both; whether both succeeded. */
 static bool both(struct check *check, size_t at)
 {
 	const struct op *op = &check->recording->ops[at];

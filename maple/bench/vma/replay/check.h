@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A recording gone through by the address space of space.h and by a plain model at once.
+ * Replays a recording on the address space of space.h and, in step, on a plain model.
  *
  * After each call the space's ranges must be the model's, and before each exit both must be what
- * the kernel had then, as far as it can be told. What it can be told of is where which permissions
- * are, so:
- *   - neighbours of the same permissions count as one range: the kernel also keeps apart what
- *     differs in things that no line tells (how it was first mapped, advice, names)
- *   - the stack may begin lower than it did: it grows without a call; then it does so here, too
+ * the kernel had then, as far as the recording shows it. It shows which permissions are where, so:
+ *   - neighbours of the same permissions count as one range: the kernel also separates ranges that
+ *     differ in ways that no line shows (how they were first mapped, advice, names)
+ *   - the stack may begin lower than it did: it grows without a call, so it is extended here, too
  */
 #ifndef VMA_CHECK_H
 #define VMA_CHECK_H
@@ -17,9 +16,9 @@
 
 enum verdict {
 	CHECK_GOOD,
-	CHECK_IMPOSSIBLE, /* the recording: the model says that a call cannot have been */
-	CHECK_KERNEL,	  /* before an exit the kernel had something else than the model */
-	CHECK_SPACE,	  /* the space has something else than the model: it is wrong */
+	CHECK_IMPOSSIBLE, /* the recording is at fault: by the model, a call is impossible */
+	CHECK_KERNEL,	  /* before an exit the kernel had different ranges than the model */
+	CHECK_SPACE,	  /* the space has different ranges than the model: it is wrong */
 	CHECK_NO_MEMORY
 };
 
@@ -28,15 +27,15 @@ struct check {
 	struct recording *recording;
 	char error[ERROR_ROOM]; /* a line with the recording's name and line number */
 	enum verdict verdict;
-	/* what was seen */
+	/* counts */
 	uint64_t made[OP_KINDS], failed;
 	unsigned long most_vmas, ends;
-	/* the rest is its own */
+	/* private */
 	struct history history;
 	struct plain *plains; /* by number of space */
 };
 
-/* Go through a recording; path and recording are set, all else is zero. */
+/* Check a recording. The caller has set path and recording; all else is zero. */
 enum verdict check_recording(struct check *check);
 
 #endif

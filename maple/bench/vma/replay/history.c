@@ -99,7 +99,8 @@ static const char *map(struct space *space, const struct op *op)
 		       : "the space has something where the kernel mapped";
 }
 
-/* Of a call that failed with ENOMEM: what the kernel had protected before it met a hole. */
+/* For a call that failed with ENOMEM: the part that the kernel had protected before it met a hole.
+ */
 static const char *protect_until_hole(struct space *space, const struct op *op)
 {
 	MA_STATE(mas, &space->tree, bytes(op->first), bytes(op->first));
@@ -124,7 +125,7 @@ static const char *protect_until_hole(struct space *space, const struct op *op)
 
 /* --- mremap ----------------------------------------------------------------------------------- */
 
-/* As the mapping that goes on behind a VMA, or has a part of it. */
+/* Describe a mapping that continues a VMA, or is a part of it. */
 static struct space_request like(const struct vma *vma, unsigned long from)
 {
 	return (struct space_request){
@@ -150,7 +151,7 @@ static const char *grow(struct space *space, unsigned long end, unsigned long le
 	return address < 0 ? refused(address) : NULL;
 }
 
-/* Map the pieces of start ... end again from `to` on; the last one goes on to `to_end`. */
+/* Map the pieces of start ... end again, beginning at `to`; the last one extends to `to_end`. */
 static const char *copy(struct space *space, unsigned long start, unsigned long end,
 			unsigned long to, unsigned long to_end)
 {

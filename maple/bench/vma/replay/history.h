@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A recording's calls made again on address spaces of space.h: for replay.c, and for benchmarks.
+ * Repeats a recording's calls on address spaces of space.h, for replay.c and benchmarks.
  *
- * What the kernel answered is what is asked for here: a mapping goes to the address that was its
- * result, which must be free unless it was a fixed one. One thread at a time; others may go through
- * the same recording in histories of their own.
+ * The kernel's answers are the requests here: a mapping goes to the address that the kernel
+ * returned, which must be free unless the mapping is fixed. One thread at a time; other threads may
+ * replay the same recording in histories of their own.
  */
 #ifndef VMA_HISTORY_H
 #define VMA_HISTORY_H
@@ -13,7 +13,7 @@
 #include "recording.h"
 
 struct history_space {
-	struct space versions[2]; /* exec makes the other one from the image, then destroys this */
+	struct space versions[2]; /* exec fills the other one, then destroys this */
 	unsigned int now;
 	bool alive;
 };
@@ -21,20 +21,20 @@ struct history_space {
 struct history {
 	const struct recording *recording;
 	struct history_space *spaces; /* by number */
-	struct space_request *image;  /* room for that of the largest exec */
+	struct space_request *image;  /* with room for the largest exec */
 };
 
 /* False if there is no memory. */
 bool history_init(struct history *history, const struct recording *recording);
 
-/* Make the call of this place in the recording; in order, from the first. NULL, or why it
- * failed. */
+/* Make the call at this place in the recording. Places come in order, from the first. Returns NULL,
+ * or why the call failed. */
 const char *history_apply(struct history *history, size_t at);
 
-/* The space of this number; only if it is there now. */
+/* The space with this number, which must exist. */
 struct space *history_space(struct history *history, unsigned int number);
 
-/* Let what is mapped at page `from` begin at `first`: stacks grow without a call. */
+/* Make the mapping at page `from` begin at `first`: stacks grow without a call. */
 const char *history_grow(struct history *history, unsigned int number, uint64_t first,
 			 uint64_t from);
 
@@ -44,7 +44,7 @@ static inline bool history_is_call(const struct op *op)
 	return op->kind != OP_MAP && op->kind != OP_END;
 }
 
-/* Destroy all spaces that are left; a new round may begin, or history_free(). */
+/* Destroy all spaces that are left. A new round may follow, or history_free(). */
 void history_reset(struct history *history);
 void history_free(struct history *history);
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What recording.c (lines, and what they say of each other) and words.c (the words of a line)
- * share.
+ * Shared by recording.c (lines, and how they relate) and words.c (the words of a line).
  *
- * Each kind of line has a pattern of its words behind the space and the kind, a letter for one:
+ * Each kind of line has a pattern for the words after the space and the kind, one letter for each:
  *
  *     r range    p permissions (rwxp)   a access (rwx)     f NAME@PAGE    n name    b page number
  *     w a number wanted   h how         = the word itself  v page or error          o ok or error
@@ -26,7 +25,7 @@ struct parser {
 	size_t image;  /* the exec whose map lines these may be: its place + 1; 0: none */
 };
 
-/* Tell what is wrong with the line; false. */
+/* Report what is wrong with the line. Returns false. */
 bool parse_fail(struct parser *parser, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
@@ -34,7 +33,7 @@ bool parse_fail(struct parser *parser, const char *format, ...)
 bool parse_decimal(struct parser *parser, const char *word, unsigned long limit,
 		   unsigned int *value);
 
-/* A word that this letter of a pattern stands for, into parser->op. */
+/* Parse the word for this letter of a pattern into parser->op. */
 bool parse_word(struct parser *parser, char letter, char *word);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* See plain.h. Every change is: cut at both ends, drop what lies between, insert. */
+/* See plain.h. Every change cuts at both ends, drops the ranges in between, and inserts. */
 #include "plain.h"
 
 #include <stdio.h>
@@ -41,7 +41,7 @@ static size_t place_of(const struct plain *plain, uint64_t page)
 	return at;
 }
 
-/* Let no range go across the page; the place of the first one from there on. */
+/* Split a range that crosses the page. Returns the place of the first range at or behind it. */
 static size_t cut(struct plain *plain, uint64_t page)
 {
 	size_t at = place_of(plain, page);
@@ -91,7 +91,7 @@ uint64_t plain_mapped_until(const struct plain *plain, uint64_t first, uint64_t 
 	return first < end ? first : end;
 }
 
-/* Where it meets a hole the kernel stops, and says ENOMEM: what came before is changed. */
+/* At a hole the kernel stops and returns ENOMEM; what lies before the hole has changed. */
 static void protect(struct plain *plain, const struct op *op)
 {
 	uint64_t end = plain_mapped_until(plain, op->first, op->first + op->pages);
@@ -124,8 +124,8 @@ static const char *heap(struct plain *plain, const struct op *op)
 	return NULL;
 }
 
-/* What is at first ... end, as pieces at another place; and the last one goes on to a new
- * length. */
+/* The ranges of first ... end, as pieces at another place; the last one extends to the new length.
+ */
 static void move(struct plain *plain, const struct op *op, uint64_t end)
 {
 	uint64_t to_end = op->result + op->wanted;
@@ -161,7 +161,7 @@ static const char *remap(struct plain *plain, const struct op *op)
 
 		if (!apart)
 			return "mremap moves a range over itself";
-		/* No pages: what is there is mapped a second time. */
+		/* No pages: the old range is mapped a second time. */
 		move(plain, op,
 		     op->pages == 0	      ? op->first + 1
 		     : op->wanted < op->pages ? new_end

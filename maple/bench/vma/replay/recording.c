@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* See recording.h: lines, and what they say of each other. */
+/* See recording.h: lines, and how they relate. */
 #include "recording.h"
 
 #include <errno.h>
@@ -16,7 +16,7 @@ const char *const op_names[OP_KINDS] = {"exec",	  "map",      "mmap", "munmap", 
 static const char *const patterns[OP_KINDS] = {"nb",	"rpf", "rphf=v", "r=o", "ra=o", "w=b",
 					       "rwh=v", "r=o", "s",	 "rpf", ""};
 
-/* --- what lines say of each other ------------------------------------------------------------- */
+/* --- how lines relate ------------------------------------------------------------------------- */
 
 static bool begin_space(struct parser *parser, unsigned int number)
 {
@@ -152,7 +152,8 @@ static bool parse_head(struct parser *parser, char **words, unsigned int n)
 	return parse_decimal(parser, words[3], 1 << 24, &page);
 }
 
-/* Cut at single spaces; the number of words, more than the most if there are too many. */
+/* Split at single spaces. Returns the number of words; more than the maximum if there are too many.
+ */
 static unsigned int split(char *line, char *words[WORDS_MAX])
 {
 	unsigned int n = 0;

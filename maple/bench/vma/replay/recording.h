@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A recording of `sheaf record-maps`, read into memory: what several address spaces went through,
- * call by call. The form of the text is told in sheaf-maps(5).
+ * A recording of `sheaf record-maps`, read into memory: the history of several address spaces, call
+ * by call. sheaf-maps(5) describes the format.
  *
  * Invariants of what recording_parse() accepts:
- * 1. Spaces are numbered from 1 in the order of their first lines; no line is of one that is not
- *    there.
+ * 1. Spaces are numbered from 1 in the order of their first lines; no line refers to a space that
+ *    does not exist.
  * 2. Ranges are not empty, and end below PAGES_MAX.
- * 3. OP_MAP lines follow their OP_EXEC at once, OP_END lines come just before their OP_EXIT.
+ * 3. OP_MAP lines directly follow their OP_EXEC; OP_END lines directly precede their OP_EXIT.
  */
 #ifndef VMA_RECORDING_H
 #define VMA_RECORDING_H
@@ -34,7 +34,7 @@ enum op_kind {
 	OP_KINDS
 };
 
-enum op_how { /* what mmap, or mremap, was asked for */
+enum op_how { /* what mmap or mremap was asked for */
 	HOW_ANY,
 	HOW_FIXED,
 	HOW_NOREPLACE,
@@ -49,7 +49,7 @@ struct op {
 	enum op_kind kind;
 	enum op_how how;
 	bool failed;	   /* and `result` means nothing */
-	bool no_memory;	   /* failed so: what mprotect says of a hole */
+	bool no_memory;	   /* failed with ENOMEM, as mprotect does at a hole */
 	bool grows;	   /* OP_MAP, OP_END: the stack */
 	unsigned int line; /* of the file */
 	unsigned int space;
@@ -66,18 +66,19 @@ struct recording {
 	struct op *ops;
 	size_t nr_ops;
 	unsigned int spaces;
-	char **names; /* of files, by number */
+	char **names; /* names of files, by number */
 	unsigned int nr_names;
-	char *command; /* as the recording has it */
+	char *command; /* as in the recording */
 	char *text;
 };
 
 extern const char *const op_names[OP_KINDS];
 
 /*
- * Read a file; or a text of so many bytes, which it takes: it must be from malloc() and have room
- * for one byte more. `path` is for messages only. False, and a line that names the file and line,
- * if it is no recording, or not a whole one; it is empty then.
+ * Read a file, or parse a text of this many bytes and take ownership of it: it must be from
+ * malloc() and have room for one more byte. There, `path` is for messages only. If the input is not
+ * a complete recording, print a message with its file and line, leave the recording empty, and
+ * return false.
  */
 bool recording_read(struct recording *recording, const char *path, char error[ERROR_ROOM]);
 bool recording_parse(struct recording *recording, const char *path, char *text, size_t size,

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Address-space histories of real programs, gone through again by the address space of space.h.
+ * Replays address-space histories of real programs on the address space of space.h.
  *
- *     sheaf record-maps -o sort.maps -- sort file      what a program does, as it is recorded
- *     replay sort.maps                                 and here it is done again
+ *     sheaf record-maps -o sort.maps -- sort file      record what a program does
+ *     replay sort.maps                                 do it again
  *
- * Held against a plain model and against what the kernel had, as check.h says. What differs is told
- * with the recording's line, and the exit code is 1. Then all is done once more, with nothing
- * checked, for the time of a call.
+ * The result is compared with a plain model and with what the kernel had, as check.h says. A
+ * difference is reported with the recording's line, and the exit code is 1. Then the recording is
+ * replayed again without checks, to measure the time of a call.
  */
 #include <urcu.h>
 
@@ -20,7 +20,7 @@
 
 #define ROUNDS 10
 
-/* --- and timed -------------------------------------------------------------------------------- */
+/* --- timing ----------------------------------------------------------------------------------- */
 
 static double now(void)
 {
@@ -30,7 +30,7 @@ static double now(void)
 	return (double)time.tv_sec * 1e9 + (double)time.tv_nsec;
 }
 
-/* ns of all calls: of the fastest round. */
+/* The ns of all calls in the fastest round. */
 static double time_all(struct history *history)
 {
 	double best = 0;

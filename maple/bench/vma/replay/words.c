@@ -56,7 +56,7 @@ bool parse_decimal(struct parser *parser, const char *word, unsigned long limit,
 	return true;
 }
 
-/* An empty range is only in a call that failed: which is seen later, at its end. */
+/* Only a call that failed may have an empty range; the end of the line shows whether it failed. */
 static bool range(struct parser *parser, char *word)
 {
 	char *plus = strchr(word, '+');
@@ -106,7 +106,7 @@ static unsigned int *file_number(struct recording *recording, char *name, unsign
 	return file;
 }
 
-/* Heap, stack and other anonymous memory are of one kind. */
+/* Heap, stack and other anonymous memory count as one kind. */
 static bool file(struct parser *parser, char *word)
 {
 	struct op *op = parser->op;

@@ -62,8 +62,8 @@ static int make_border(struct space *space, unsigned long at)
 	return 0;
 }
 
-/* Join the VMA that begins at the address with the one that ends there. It is no failure if that
- * cannot be done. */
+/* Join the VMA that begins at the address with the one that ends there. If that is not possible, it
+ * is no failure. */
 static void remove_border(struct space *space, unsigned long at)
 {
 	const struct vma *vma = mtree_load(&space->tree, at);
@@ -78,8 +78,8 @@ static void remove_border(struct space *space, unsigned long at)
 		(void)space_put_merged(space, piece);
 }
 
-/* New VMAs for all of a range that begins and ends at borders, linked by next; NULL if there is no
- * memory. */
+/* Allocate new VMAs for all of a range that begins and ends at borders, linked by next; NULL if
+ * there is no memory. */
 static struct vma *changed_copies(struct space *space, unsigned long start, unsigned long end,
 				  unsigned long flags)
 {

@@ -32,7 +32,8 @@ struct vma *vma_copy_part(const struct vma *vma, unsigned long start, unsigned l
  */
 int space_put(struct space *space, unsigned long start, unsigned long end, struct vma *piece);
 
-/* The same, but first extend the piece by neighbours of its kind. It is freed if that fails. */
+/* Like space_put(), but first extend the piece by neighbours of its kind. If that fails, free the
+ * piece. */
 int space_put_merged(struct space *space, struct vma *piece);
 
 /* Replace a VMA by another one with the same bounds. Takes no memory. */

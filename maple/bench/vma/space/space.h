@@ -43,9 +43,8 @@ struct vma {
 	unsigned long file;	  /* a number of the caller's; 0: anonymous memory */
 	unsigned long page;	  /* of the file, at start; anonymous: 0 */
 	struct space *space;
-	struct vma *next; /* of those that are replaced: the writer's */
-	unsigned long
-		rest[16]; /* what else a kernel's has: it is as large, and copied as a whole */
+	struct vma *next;	/* links replaced VMAs: the writer's */
+	unsigned long rest[16]; /* in place of the rest of a kernel's VMA */
 };
 
 struct space {
@@ -57,10 +56,10 @@ struct space {
 
 /* What to map. */
 struct space_request {
-	unsigned long address; /* where; if not fixed a wish, and 0 is none */
+	unsigned long address; /* where; if not fixed, a hint; 0: none */
 	unsigned long length;
 	unsigned long flags, file, page; /* as a VMA's */
-	bool fixed;			 /* there, over what is there */
+	bool fixed;			 /* exactly there, in place of what is there */
 };
 
 /* Create an empty space. brk begins at low. O(1). */
@@ -69,15 +68,15 @@ void space_init(struct space *space, unsigned long low, unsigned long high);
 /* Free everything in the space, which is then empty. No thread may be reading it. O(n). */
 void space_destroy(struct space *space);
 
-/* Map; returns the address: the requested one if it is free, else the highest free one. O(log
+/* Map, and return the address: the requested one if it is free, else the highest free one. O(log
  * n). */
 long space_map(struct space *space, const struct space_request *request);
 
 /* Unmap everything in the range, splitting VMAs at both ends. O(log n + VMAs). */
 int space_unmap(struct space *space, unsigned long start, unsigned long length);
 
-/* Replace the VMA_READ, WRITE and EXEC flags. Also -ENOMEM if the range has a hole. O(log n +
- * VMAs). */
+/* Replace the flags VMA_READ, VMA_WRITE and VMA_EXEC. Also returns -ENOMEM if the range has a hole.
+ * O(log n + VMAs). */
 int space_protect(struct space *space, unsigned long start, unsigned long length,
 		  unsigned long flags);
 
