@@ -55,7 +55,7 @@ static void add_text(struct out *out, const char *text, size_t length)
 	out->used += length;
 }
 
-void out_print(struct out *out, const char *format, ...)
+int out_print(struct out *out, const char *format, ...)
 {
 	va_list arguments;
 	int length;
@@ -67,6 +67,7 @@ void out_print(struct out *out, const char *format, ...)
 	va_end(arguments);
 	if (length > 0)
 		out->used += (size_t)length < LONGEST ? (size_t)length : LONGEST - 1;
+	return length;
 }
 
 void out_quoted(struct out *out, const char *text)

@@ -25,8 +25,8 @@ bool out_begin(struct out *out, int fd);
 int out_end(struct out *out);
 void out_flush(struct out *out);
 
-/* The result must fit into the text. */
-void out_print(struct out *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* The result must fit into the text. Returns its length, as printf(). */
+int out_print(struct out *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Print it as a quoted string, for JSON and for labels in Prometheus; bytes that are not UTF-8 are
  * replaced. */
 void out_quoted(struct out *out, const char *text);

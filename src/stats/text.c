@@ -41,78 +41,6 @@ static void print_name(struct out *out, const char *name)
 		out_print(out, "%s%*s", word, (int)(NAME_COLUMNS - columns), "");
 }
 
-static void print_events(struct out *out, const struct kmem_cache_stats *cache)
-{
-	unsigned int column = 0;
-
-	for (const struct stats_field *field = stats_of_cache; field->name; field++) {
-		unsigned long long value = stats_value(cache, field);
-		char word[64];
-		unsigned int length;
-
-		if (field->kind != STATS_COUNTER || !value)
-			continue;
-		length = (unsigned int)snprintf(word, sizeof(word), " %s=%llu", field->name, value);
-		if (column && column + length > COLUMNS) {
-			out_print(out, "\n");
-			column = 0;
-		}
-		out_print(out, "%s%s", column ? "" : " ", word);
-		column += length + !column;
-	}
-	if (column)
-		out_print(out, "\n");
-}
-
-static unsigned long long kib(uint64_t bytes)
-{
-	return bytes >> 10;
-}
-
-static void print_head(struct out *out, const struct stats *stats)
-{
-	const struct sheaf_stats *process = &stats->process;
-
-	out_print(out,
-		  "# libsheaf statistics of process %d: backend %s, index %s, %" PRIu64 " cpus, "
-		  "%" PRIu64 " nodes\n"
-		  "# options: %.88s\n",
-		  (int)getpid(), stats->backend, stats->index, process->cpus, process->nodes,
-		  *stats->options ? stats->options : "none");
-	out_print(out,
-		  "# memory: %llu KiB committed, %llu KiB used, %llu KiB free; fork_lost %" PRIu64
-		  "\n"
-		  "# mappings split by parts that were returned: %" PRIu64 " of at most %" PRIu64
-		  "\n"
-		  "# large blocks: %llu KiB in page runs, %llu KiB in mappings; retired: %llu KiB\n"
-		  "# barns: %llu KiB, sheaves included, of at most %llu MiB\n"
-		  "# resident memory of the process: %llu KiB, at most %llu KiB\n",
-		  kib(process->committed_bytes), kib(process->used_bytes), kib(process->free_bytes),
-		  process->fork_lost, process->split_mappings, process->split_limit,
-		  kib(process->large_bytes), kib(process->mapped_bytes), kib(process->rcu_bytes),
-		  kib(process->sheaf_bytes), kib(kib(process->sheaf_budget)),
-		  kib(process->resident_bytes), kib(process->peak_resident_bytes));
-	if (process->soft_limit || process->hard_limit)
-		out_print(out,
-			  "# limits: %llu KiB held; soft %llu KiB, hard %llu KiB (0: none), "
-			  "%" PRIu64 " failures\n",
-			  kib(process->held_bytes), kib(process->soft_limit),
-			  kib(process->hard_limit), process->limit_failures);
-	if (process->counted)
-		out_print(out, "# most that was used, large blocks included: %llu KiB\n",
-			  kib(process->peak_bytes));
-	else
-		out_print(out, "# events are not counted: run with SHEAF_OPTIONS=stats\n");
-	out_print(out,
-		  "# in_use: objects that the program uses; parked: free in sheaves; "
-		  "memory: of slabs now, and peak\n"
-		  "# waste: bytes of slabs that no object can use; sheaf: its capacity; aliases: "
-		  "further names\n"
-		  "# name             %8s %8s %8s %8s %8s %8s %8s %6s %8s\n",
-		  "in_use", "parked", "objsize", "slabs", "memory", "peak", "waste", "sheaf",
-		  "aliases");
-}
-
 /* A size in at most five characters, as `sheaf info` writes it, but an exact half is rounded up. */
 #define SHORT 24
 
@@ -127,6 +55,58 @@ static const char *in_short(char text[SHORT], uint64_t bytes)
 	bytes += (UINT64_C(1) << 10 * unit) / 2;
 	snprintf(text, SHORT, "%llu%.1s", (unsigned long long)(bytes >> 10 * unit), &units[unit]);
 	return text;
+}
+
+/* The figures of this kind that are not 0, in lines that begin like this. */
+static void list_figures(struct out *out, const char *begin, const void *of,
+			 const struct stats_field *field, enum stats_kind kind)
+{
+	int column = 0;
+
+	for (; field->name; field++) {
+		unsigned long long value = stats_value(of, field);
+		char word[64], bytes[SHORT];
+		int length;
+
+		if (field->kind != kind || !value)
+			continue;
+		if (strstr(field->name, "_bytes"))
+			length = snprintf(word, sizeof(word), " %s=%s", field->name,
+					  in_short(bytes, value));
+		else
+			length = snprintf(word, sizeof(word), " %s=%llu", field->name, value);
+		if (column && column + length > COLUMNS) {
+			out_print(out, "\n");
+			column = 0;
+		}
+		column += out_print(out, "%s%s", column ? "" : begin, word);
+	}
+	if (column)
+		out_print(out, "\n");
+}
+
+static void print_events(struct out *out, const struct kmem_cache_stats *cache)
+{
+	list_figures(out, " ", cache, stats_of_cache, STATS_COUNTER);
+}
+
+static void print_head(struct out *out, const struct stats *stats)
+{
+	out_print(out,
+		  "# libsheaf statistics of process %d: backend %s, index %s\n# options: %.88s\n",
+		  (int)getpid(), stats->backend, stats->index,
+		  *stats->options ? stats->options : "none");
+	list_figures(out, "#", &stats->process, stats_of_process, STATS_GAUGE);
+	if (!stats->process.counted)
+		out_print(out, "# events are not counted: run with SHEAF_OPTIONS=stats\n");
+	out_print(out,
+		  "# in_use: objects that the program uses; parked: free in sheaves; "
+		  "memory: of slabs now, and peak\n"
+		  "# waste: bytes of slabs that no object can use; sheaf: its capacity; aliases: "
+		  "further names\n"
+		  "# name             %8s %8s %8s %8s %8s %8s %8s %6s %8s\n",
+		  "in_use", "parked", "objsize", "slabs", "memory", "peak", "waste", "sheaf",
+		  "aliases");
 }
 
 static void print_past(struct out *out, struct stats *all)
