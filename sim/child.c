@@ -46,7 +46,7 @@ static void let_others_vanish(void)
 }
 
 /* Handlers run in a child in the order in which they were registered: this one before the
- * library's, in which other fibres would go on. */
+ * library's, in which other fibres would continue. */
 static void register_handler(void)
 {
 	if (pthread_atfork(NULL, NULL, let_others_vanish))

@@ -191,7 +191,7 @@ void sim_pass(void)
 	if (n && sim.config.decide) {
 		struct fibre *decided = &sim.fibres[sim.config.decide(SIM_NOBODY)];
 
-		/* One that vanished in a fork does not go on. */
+		/* One that vanished in a fork does not continue. */
 		chosen = decided->done ? chosen : decided;
 	} else if (chosen == sim.current && n > 1) {
 		/* Do not choose the yielding fibre again if there is another. */

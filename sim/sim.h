@@ -8,7 +8,7 @@
  *   fibres on different CPUs   interleave; a section in progress does not notice
  *   fibres on the same CPU     preempt each other: the preempted fibre's section is aborted
  *   a fibre that migrates      loses its section too
- *   a fibre that forks         goes on alone in a real child process: sim_fork()
+ *   a fibre that forks         continues alone in a real child process: sim_fork()
  *
  * Invariants
  *  V1. The same configuration and the same bodies give the same run, as sim_hash() shows.

@@ -63,7 +63,7 @@ uint64_t sim_step_ns(void);
 bool sim_chance(unsigned int probability);
 /* Switch to another fibre; returns when this one is chosen again. */
 void sim_pass(void);
-/* The same, to this fibre, which waits for nothing. */
+/* Like sim_pass(), to this fibre, which waits for nothing. */
 void sim_go_on(struct fibre *fibre);
 void sim_abort_section(struct fibre *fibre);
 

@@ -12,7 +12,7 @@ static struct ahead_load *load_at(struct ahead *a, unsigned int place)
 	return &a->loads[(a->first_load + place) % AHEAD_LOADS];
 }
 
-/* Forget the oldest loads that are here. */
+/* Forget the oldest loads that have arrived. */
 static void retire(struct ahead *a, uint64_t now)
 {
 	while (a->nr_loads && load_at(a, 0)->arrives <= now) {
@@ -42,7 +42,7 @@ uint64_t ahead_known(const struct ahead *a, uintptr_t address, uint64_t now)
 	return now;
 }
 
-/* Forget the lines that are here; the time when the first of the others is. */
+/* Forget the lines that have arrived. Returns when the first of the others will. */
 static uint64_t first_arrival(struct ahead *a, uint64_t now)
 {
 	uint64_t first = UINT64_MAX;
@@ -86,7 +86,7 @@ void ahead_loaded(struct ahead *a, uintptr_t value, uint64_t now, uint64_t arriv
 {
 	if (arrives <= now)
 		return;
-	/* Without room the oldest one is not remembered: the newer ones hold the CPU up as well. */
+	/* If there is no room, the oldest one is forgotten: the newer ones stall the CPU, too. */
 	if (a->nr_loads == AHEAD_LOADS) {
 		a->first_load = (a->first_load + 1) % AHEAD_LOADS;
 		a->nr_loads--;

@@ -9,17 +9,16 @@
  *                                  |------- *A -------|         asked for when A has arrived
  *
  * Rules
- *  O1. An access asks for its line and does not wait for it.
- *  O2. It can ask only when its address is known. An address is taken to depend on a load that has
- *      not arrived if it lies less than AHEAD_REACH bytes above the pointer that was loaded.
- *  O3. A CPU waits for so many lines at most (`misses` of the machine file). The next one is asked
- *      for when the first of these has arrived.
- *  O4. A load that has not arrived does not retire, and so much work fits behind it at most
- *      (`ahead` of the machine file): then the CPU stands still until it arrives. Stores do not
- *      hold it up.
- *  O5. An atomic change and a load that acquires are waited for, because usually a branch depends
- *      on what they find, which changed when the line moved. An atomic change retires when all that
- *      was asked for before it is here: until then it holds the CPU up as a load does.
+ *  O1. An access requests its line and does not wait for it.
+ *  O2. It can do so only when its address is known. An address is taken to depend on a load that
+ *      has not arrived if it lies less than AHEAD_REACH bytes above the pointer that was loaded.
+ *  O3. At most `misses` lines (of the machine file) are in flight for a CPU. The next one is
+ *      requested when the first of these has arrived.
+ *  O4. A load that has not arrived does not retire, and at most `ahead` of work (of the machine
+ *      file) fits behind it: then the CPU stalls until it arrives. Stores do not stall it.
+ *  O5. The CPU waits for an atomic change and for a load that acquires, because usually a branch
+ *      depends on the value, which changed when the line moved. An atomic change retires when all
+ *      earlier requests have arrived; until then it stalls the CPU as a load does.
  *
  * Times are in picoseconds. Callers: scale/src/, scale/tests/ahead.c.
  */
@@ -28,7 +27,7 @@
 
 #include <stdint.h>
 
-#define AHEAD_LINES 64	/* on their way, at most */
+#define AHEAD_LINES 64	/* in flight, at most */
 #define AHEAD_LOADS 64	/* that have not arrived, at most */
 #define AHEAD_REACH 512 /* bytes */
 
@@ -44,19 +43,19 @@ struct ahead {
 	} loads[AHEAD_LOADS]; /* from first_load on, in program order */
 };
 
-/* When the CPU can go on: it is never further ahead of a load than `most` (O4). */
+/* When the CPU can continue: it is never further ahead of a load than `most` (O4). */
 uint64_t ahead_limit(struct ahead *ahead, uint64_t now, uint64_t most);
 /* When this address is known (O2). */
 uint64_t ahead_known(const struct ahead *ahead, uintptr_t address, uint64_t now);
-/* When one more line can be asked for, with `most` at once (O3). */
+/* When one more line can be requested, with at most `most` in flight (O3). */
 uint64_t ahead_room(struct ahead *ahead, uint64_t now, unsigned int most);
-/* A line was asked for. There must be room. */
+/* A line was requested. There must be room. */
 void ahead_asked(struct ahead *ahead, uintptr_t line, uint64_t arrives);
-/* When this line is here: `now` if it is not on its way. */
+/* When this line arrives: `now` if it is not in flight. */
 uint64_t ahead_arrival(const struct ahead *ahead, uintptr_t line, uint64_t now);
-/* A load of this value, which is here at `arrives`. */
+/* A load of this value, which arrives at `arrives`. */
 void ahead_loaded(struct ahead *ahead, uintptr_t value, uint64_t now, uint64_t arrives);
-/* When all lines that were asked for are here (O5). */
+/* When all requested lines have arrived (O5). */
 uint64_t ahead_all(const struct ahead *ahead, uint64_t now);
 
 #endif

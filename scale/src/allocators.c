@@ -123,7 +123,7 @@ static void retire_cpu_slab(void *cache, void *object)
 	retire(cache, object, free_bulk_cpu_slab);
 }
 
-/* As the tree did it before sheaves: a callback for each object. */
+/* As the maple tree did it before sheaves: a callback for each object. */
 static void free_each_cpu_slab(void *cache, void **objects, unsigned int n)
 {
 	for (unsigned int i = 0; i < n; i++)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The allocators that `sheaf sim scale` compares: ours and the baseline; and the kernel's designs
- * over time and other variants, which run when they are asked for by name. Callers: scale/src/.
+ * over time and other variants, which run only on request. Callers: scale/src/.
  */
 #ifndef SHEAF_SCALE_ALLOCATORS_H
 #define SHEAF_SCALE_ALLOCATORS_H
@@ -10,17 +10,17 @@
 
 #include "scale/src/kernel/kernel.h"
 
-/* What a workload wants. */
+/* What a workload requests. */
 struct cache_request {
 	const char *name;
 	size_t size;
 	unsigned int capacity; /* of sheaves; 0: the allocator's choice */
-	bool atomic;	       /* its callers must not block, as those of a memory pool */
+	bool atomic;	       /* its callers must not block, like those of a memory pool */
 };
 
 struct allocator {
 	const char *name, *what;
-	bool variant; /* runs only when it is asked for */
+	bool variant; /* runs only on request */
 	void *(*open)(const struct allocator *allocator, const struct cache_request *request);
 	void *(*alloc)(void *context);
 	void (*free)(void *context, void *object);

@@ -10,7 +10,7 @@
 
 #define ARRAY 64u /* objects */
 
-/* What stands for a prefilled sheaf. */
+/* Represents a prefilled sheaf. */
 struct array {
 	_Alignas(128) unsigned int n;
 	struct array *next; /* that this CPU keeps */

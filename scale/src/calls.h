@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The kmem_cache calls of the maple tree and the address spaces, on the allocator that is measured:
- * put before each of their files by the compiler (-include), so that both are compiled as they are.
- * Without prefilled sheaves of its own, an allocator gets an array that is filled object by object.
+ * the compiler includes it before each of their files (-include), so that both are compiled
+ * unchanged. Without prefilled sheaves of its own, an allocator gets an array that is filled object
+ * by object.
  *
  * Callers: maple/src/ and maple/bench/vma/space/ as compiled for sheaf-sim-scale. See calls.c.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Who goes next: a clock for each task, in picoseconds, and the earliest of them.
+ * Which task runs next: a clock for each task, in picoseconds, and the earliest of them.
  *
  * A tournament: each task is a leaf, each node above names the earlier one of the two below it, the
  * lower number if they are equal. Callers: scale/src/.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Whose turn it is on a CPU: first come, first served. The running task's clock is in the order of
+ * Which task runs on a CPU: first come, first served. The running task's clock is in the order of
  * all clocks (clock.h); the others of its CPU have CLOCK_NEVER there until it is their turn.
  */
 #include "scale/src/clock.h"
@@ -46,7 +46,7 @@ void cpus_ready(struct task *task)
 		run(cpu, task);
 		return;
 	}
-	/* It spins, and never left. */
+	/* It spins, and has kept the CPU. */
 	if (cpu->runs == task) {
 		clock_set(task_number(task), task->clock);
 		return;

@@ -10,12 +10,12 @@
 struct home {
 	uintptr_t page; /* 0: unused */
 	uint32_t number;
-	uint32_t node; /* plus one; 0: not touched, or given back */
+	uint32_t node; /* plus one; 0: not touched, or returned */
 };
 
 struct homes {
 	size_t nr_entries, used;
-	uint32_t numbers; /* that were given */
+	uint32_t numbers; /* numbers given out */
 	struct home *entries;
 };
 

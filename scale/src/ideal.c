@@ -70,7 +70,7 @@ struct ideal *ideal_create(size_t size)
 	return ideal;
 }
 
-/* What was retired by this CPU and is due. */
+/* Free what this CPU retired and is due. */
 static void reclaim(struct ideal *ideal, unsigned int cpu)
 {
 	struct row *retired = &ideal->retired[cpu];
@@ -79,7 +79,7 @@ static void reclaim(struct ideal *ideal, unsigned int cpu)
 		push(&ideal->free[cpu], entry_at(retired, retired->first++)->object, 0);
 }
 
-/* The nearest CPU that has free objects; of several, that with most. MACHINE_CPUS: none. */
+/* The nearest CPU that has free objects; of several, the one with most. MACHINE_CPUS: none. */
 static unsigned int find_rich(const struct ideal *ideal, unsigned int cpu)
 {
 	enum machine_cost nearest = MACHINE_own;

@@ -5,13 +5,14 @@
  *   CPU     its free objects, last in first out
  *   CPU     retired objects, in the order in which their grace periods end
  *
- * Its own data cost nothing and are seen by all at once: which objects are free is known without a
- * word in memory. A call costs a section, as one of ours. An object stays with the CPU that freed
- * it until another CPU has none: that one takes half of what the nearest CPU has. What is left to
- * pay is the object's own lines, when the program writes them on another CPU than before.
+ * Its own data cost nothing, and all CPUs see them immediately: no word in memory says which
+ * objects are free. A call costs a section, like one of ours. An object stays with the CPU that
+ * freed it until another CPU has none: that one takes half of what the nearest CPU has. The
+ * remaining cost is that of the object's own lines, when the program writes them on another CPU
+ * than before.
  *
- * Memory comes from the library's pages, of the node of the CPU that asks, and is never given back.
- * Not instrumented. Callers: scale/src/allocators.c.
+ * Memory comes from the library's pages, on the node of the calling CPU, and is never returned. Not
+ * instrumented. Callers: scale/src/allocators.c.
  */
 #ifndef SHEAF_SCALE_IDEAL_H
 #define SHEAF_SCALE_IDEAL_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What of the library an address belongs to. Callers: scale/src/. */
+/* Which structure of the library an address belongs to. Callers: scale/src/. */
 #ifndef SHEAF_SCALE_KINDS_H
 #define SHEAF_SCALE_KINDS_H
 

@@ -49,7 +49,7 @@ static uintptr_t *set_of(const struct lines *l, unsigned int core, uintptr_t lin
 	return l->caches + ((size_t)core * l->sets + (line & (l->sets - 1))) * LINES_WAYS;
 }
 
-/* Where it is in its set; LINES_WAYS: nowhere. */
+/* Its place in its set; LINES_WAYS: not there. */
 static unsigned int way_of(const uintptr_t *set, uintptr_t line)
 {
 	unsigned int way = 0;
@@ -200,7 +200,7 @@ static void lose(struct lines *l, struct entry *entry, unsigned int core)
 		entry->owner = 0;
 }
 
-/* The oldest line of a set makes room, and stays behind the core's last-level cache. */
+/* The oldest line of a set makes room, and stays in the core's last-level cache. */
 static void evict(struct lines *l, unsigned int core, uintptr_t line)
 {
 	struct entry *entry = &l->entries[place_of(l, line)];
@@ -258,7 +258,7 @@ static enum machine_cost source(const struct lines *l, const struct entry *entry
 	return from < MACHINE_same_socket ? MACHINE_same_socket : from;
 }
 
-/* What it costs. A core that has the line, and nobody else, asks its last-level cache. */
+/* What it costs. A core that has the line as the only one asks its last-level cache. */
 static uint64_t price(const struct machine *m, enum machine_cost from)
 {
 	return m->cost[from == MACHINE_own ? MACHINE_l3 : from];

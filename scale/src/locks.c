@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The library's lock, and its waiting, with prices: in the place of sim/os/lock.c. As
- * src/os/linux/lock.c does it: a thread that finds the lock held says so in the word, and sleeps if
- * the word is still the same when the system looks at it. Who releases such a lock wakes the first
- * one that sleeps, and somebody else may be faster.
+ * The library's lock, and its waiting, with prices, in place of sim/os/lock.c. As in
+ * src/os/linux/lock.c, a thread that finds the lock held notes that in the word, and sleeps if the
+ * word is still the same when the system looks at it. A thread that releases such a lock wakes the
+ * first sleeper, and another thread may be faster.
  *
- * Or as the kernel's queued spinlocks: who waits keeps its CPU, and looks at a line of its own. The
- * lock is handed over in the order of arrival, for the cost of that line. Who holds one or waits is
+ * Or like the kernel's queued spinlocks: a waiter keeps its CPU, and reads a line of its own. The
+ * lock is handed over in the order of arrival, for the cost of that line. Holders and waiters are
  * not preempted.
  *
  * Ranks are not checked here: the simulator's tests do that.
@@ -21,7 +21,7 @@
 
 #define HERE __builtin_return_address(0)
 
-/* Of a lock's word. A queued one is never WAITERS. */
+/* Values of a lock's word. That of a queued lock is never WAITERS. */
 #define FREE	0u
 #define HELD	1u
 #define WAITERS 2u
@@ -61,8 +61,8 @@ static void hold(struct task *task, struct os_lock *lock)
 	counted(task, lock)->taken++;
 }
 
-/* It takes half as long up to half as long again, by chance: else tasks that meet once meet again
- * and again. */
+/* It takes between half and one and a half of this time, at random: otherwise tasks that meet once
+ * would meet again and again. */
 static void call_system(struct task *task, enum machine_cost cost)
 {
 	uint64_t ps = task_machine->cost[cost];
@@ -76,14 +76,14 @@ static void add_waiter(struct task *task, const struct os_lock *lock)
 	waiters[nr_waiters++].task = task;
 }
 
-/* Who releases it hands it over. */
+/* The releasing task hands it over. */
 static void wait_in_queue(struct task *task, const struct os_lock *lock)
 {
 	add_waiter(task, lock);
 	task_spin();
 }
 
-/* Who releases it wakes one that sleeps. */
+/* The releasing task wakes a sleeper. */
 static void wait_asleep(struct task *task, struct os_lock *lock, const void *pc)
 {
 	for (;;) {
@@ -153,7 +153,7 @@ static unsigned int first_waiter(const struct os_lock *lock)
 	return i;
 }
 
-/* Whoever waits sees that the lock is free when all that was written under it is there. */
+/* A waiter sees that the lock is free when all that was written under it has arrived. */
 static uint64_t all_done(const struct task *task)
 {
 	return ahead_all(&task->ahead, task->clock);

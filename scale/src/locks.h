@@ -5,7 +5,7 @@
 
 #include "os/lock.h"
 
-/* From now on locks are queued spinlocks, as the kernel's. Before any is taken. */
+/* From now on locks are queued spinlocks, like the kernel's. Call it before any is taken. */
 void locks_are_queued(void);
 
 #endif

@@ -15,7 +15,7 @@
 #define MOST_PERIOD 1000000000ul /* ns */
 #define AWAY	    3		 /* after the kinds of groups: node, socket, llc */
 
-/* What is read, and where the reader is. */
+/* The text, and the position in it. */
 struct reader {
 	struct machine *machine;
 	const char *path;
@@ -23,7 +23,7 @@ struct reader {
 	char *error;
 	size_t size;
 	bool memoryless[MACHINE_NODES];
-	/* Lines of the file where each CPU got its node, socket and group. */
+	/* The lines of the file that gave each CPU its node, socket and group. */
 	unsigned int said[4][MACHINE_CPUS];
 	unsigned int said_node[MACHINE_NODES];
 	unsigned int said_away;
@@ -88,7 +88,7 @@ static bool read_cost(struct reader *r, enum machine_cost cost, const char *word
 	return true;
 }
 
-/* The CPUs first ... last are of this group, of a kind: node, socket, llc. */
+/* Put the CPUs first ... last into this group of a kind: node, socket, llc. */
 static bool add_cpus(struct reader *r, unsigned int kind, const char *name, uint16_t *of,
 		     unsigned int group, const unsigned long cpus[2])
 {
@@ -287,7 +287,7 @@ static unsigned int find_refuge(const struct reader *r, unsigned int cpu)
 	return found;
 }
 
-/* Where tasks go whose CPU is away (D4). */
+/* Where tasks go while their CPU is away (D4). */
 static bool find_refuges(struct reader *r)
 {
 	struct machine *m = r->machine;
@@ -315,7 +315,8 @@ static bool check(struct reader *r)
 	if (!m->misses)
 		return wrong(
 			r,
-			"no line says how many lines a CPU waits for at once, such as: misses 24");
+			"no line says how many lines may be in flight for a CPU, such as: misses
+			24");
 	if (m->threads > 1 && m->nr_cpus % 2)
 		return wrong(r, "2 threads a core need an even number of CPUs, not %u", m->nr_cpus);
 	for (enum machine_cost cost = 0; cost < MACHINE_NR_COSTS; cost++)

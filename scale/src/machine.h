@@ -12,7 +12,7 @@
  *   llc 4-7
  *   away 6-7 500000 1000000   these CPUs are away for the last 500000 ns of each 1000000 ns
  *   cache 16384               lines that a CPU's private cache holds
- *   misses 24                 lines that a CPU waits for at once
+ *   misses 24                 lines in flight for a CPU, at most
  *   sibling 80                percent: how much longer own work takes while the core's other
  *                             thread works, too (default: 0)
  *   own 0.5                   nanoseconds, a cost of the list below
@@ -22,8 +22,8 @@
  *      group is inside one socket.
  *  D2. Every cost is given, and greater than 0.
  *  D3. At least one node has memory. A node without memory uses the next one that has some.
- *  D4. CPUs that come and go do so together. Some never do: on the nearest of these, a task of one
- *      that is away goes on.
+ *  D4. CPUs that come and go do so together. Some never do: while its CPU is away, a task continues
+ *      on the nearest of these.
  *
  * Callers: scale/src/.
  */
@@ -84,7 +84,7 @@ struct machine {
 };
 
 /*
- * Read a machine. False if the file cannot be read or is nonsense: `error` then has one line,
+ * Read a machine. False if the file cannot be read or makes no sense: `error` then has one line,
  * FILE:LINE: what is wrong, and what would be right.
  */
 bool machine_read(struct machine *machine, const char *path, char *error, size_t size);

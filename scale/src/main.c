@@ -27,8 +27,8 @@
 #include "scale/src/workloads.h"
 
 #define MOST_WINDOWS 40
-/* A window has room for several batches of one CPU: frees are counted, and come in turn with
- * allocations. CPUs that pass objects on take longer until their number is steady. */
+/* A window has room for several batches of one CPU, because frees are counted, and alternate with
+ * allocations. CPUs that pass objects on take longer to become steady. */
 #define WINDOW_NS_OWN 20000
 #define WINDOW_NS     100000
 #define WINDOW_NS_ALL 2000000 /* shared by the CPUs */
@@ -140,7 +140,7 @@ static struct request parse(int argc, char **argv)
 	return r;
 }
 
-/* Cores before their second threads. The two of a far pair are half of the cores apart. */
+/* Cores before their second threads. The two tasks of a far pair are half of the cores apart. */
 static unsigned int cpu_of(const struct machine *m, const struct workload *w, unsigned int task)
 {
 	unsigned int half = m->nr_cpus / m->threads / 2, pair = task / 2;
@@ -168,8 +168,8 @@ static unsigned int cpus_of(const struct machine *m, const struct request *r)
 	return cpus;
 }
 
-/* In ps, and whole rounds of what comes and goes. Each task has its turn twice, and a grace period
- * ends. */
+/* In ps, and whole rounds of CPUs that come and go. Each task runs twice, and a grace period ends.
+ */
 static uint64_t window_of(const struct machine *m, const struct request *r, unsigned int cpus)
 {
 	uint64_t least = r->workload->own ? WINDOW_NS_OWN : WINDOW_NS;

@@ -32,7 +32,7 @@ static bool map_and_unmap(struct space *space, unsigned int task)
 	return address > 0 && !space_unmap(space, (unsigned long)address, LENGTH);
 }
 
-/* Mappings of a page to 16, of all kinds, with holes. */
+/* Mappings of 1 to 16 pages, of all kinds, with holes. */
 static bool make(struct space *space)
 {
 	unsigned long at = HIGH;

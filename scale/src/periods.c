@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* See periods.h. Functions are called by the task that first sees that they are due. */
+/* See periods.h. The task that first sees that functions are due calls them. */
 #include "scale/src/periods.h"
 
 #include <sheaf/rcu.h>
@@ -9,7 +9,7 @@
 
 #define MOST_CALLS 256u
 
-/* First come, first due. */
+/* In the order in which they are due. */
 static struct {
 	struct sheaf_rcu_head *head;
 	uint64_t due;

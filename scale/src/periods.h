@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Grace periods of invented machines: they begin and end every PERIOD_NS, for all CPUs at once.
- * What is retired waits for the end of the one that begins next, as in the kernel.
+ * Grace periods of invented machines: they begin and end every PERIOD_NS, for all CPUs together. A
+ * retired object waits for the end of the one that begins next, as in the kernel.
  *
  * Callers: scale/src/.
  */
@@ -10,8 +10,8 @@
 
 #include <stdint.h>
 
-/* Real ones last 10 ms and more. A sheaf is filled in some 20 us: this is enough for many sheaves
- * of each CPU to wait, and runs need not be longer. */
+/* Real ones last 10 ms and more. A sheaf is filled in some 20 us: this is long enough for many
+ * sheaves of each CPU to wait, and keeps runs short. */
 #define PERIOD_NS 300000
 
 /* When what is retired now may be freed, in ns. */

@@ -11,8 +11,8 @@
 #include "sim/state.h"
 
 #define LINES_OF_PAGE_SHIFT (HOMES_PAGE_SHIFT - LINES_SHIFT)
-#define BY_ADDRESS	    TALLY_NR_KINDS /* the kind of a line that its address tells */
-#define RECENT		    4096	   /* pages whose numbers are at hand */
+#define BY_ADDRESS	    TALLY_NR_KINDS /* the kind of a line, by its address */
+#define RECENT		    4096	   /* pages whose numbers are cached */
 
 struct access {
 	uintptr_t address, line, value; /* value: what a pointer's size of bytes has, or 0 */
@@ -24,7 +24,7 @@ struct access {
 static const struct machine *machine;
 static struct lines *lines;
 static struct homes *homes;
-static uint64_t pages; /* that the library has touched and not given back */
+static uint64_t pages; /* that the library has touched and not returned */
 static struct {
 	uintptr_t page;
 	uint32_t number;
@@ -67,8 +67,8 @@ static bool moved(enum machine_cost from)
 	return from >= MACHINE_same_core && from <= MACHINE_other_socket;
 }
 
-/* The program writes an object only where it has allocated it; others read it. So a line that moves
- * for a write is on its way back, from where the object was freed: the allocator's doing. */
+/* The program writes an object only on the CPU that allocated it; others read it. So a line that
+ * moves for a write returns from the CPU that freed the object: the allocator caused that. */
 static void note(const struct task *task, const struct access *a, enum machine_cost from)
 {
 	enum tally_kind kind = a->kind == BY_ADDRESS ? kind_of(a->address) : a->kind;
@@ -96,7 +96,7 @@ static unsigned int find_home(unsigned int cpu, uintptr_t address, bool *first)
 	return home;
 }
 
-/* Ask for a line that the CPU does not have, when it is this task's turn and the address is known.
+/* Request a line that the CPU does not have, when it is this task's turn and the address is known.
  * Returns when it arrives. */
 static uint64_t ask(struct task *task, const struct access *a)
 {
@@ -145,7 +145,7 @@ static void touch(struct task *task, const struct access *a)
 	else if ((a->how == PRICE_LOOK || a->how == PRICE_CHANGE) && arrives > task->clock)
 		task->clock = arrives;
 	if (a->how == PRICE_CHANGE) {
-		/* It waits, rather than works: the core's other thread does not slow it down. */
+		/* It waits and does not work, so the core's other thread does not slow it down. */
 		task_spend(MACHINE_atomic);
 		ahead_loaded(&task->ahead, 0, task->clock, ahead_all(&task->ahead, task->clock));
 	}
@@ -197,7 +197,7 @@ void price_lock(const void *lock, enum price_access how, const void *pc)
 	if (!task)
 		return;
 	touch(task, &a);
-	/* Whether the lock is free is seen in the order of time, wherever its line is. */
+	/* A lock is seen as free in the order of time, wherever its line is. */
 	task_pass();
 }
 

@@ -2,7 +2,7 @@
 /*
  * See report.h.
  *
- *   cpus N, speed S              what they do at once, in CPUs with a core of their own
+ *   cpus N, speed S              their work together, in CPUs with a core of their own
  *   operations N, seconds S      of the result's window
  *   windows N, steady 0|1
  *   moves N                      of tasks, to another CPU
@@ -12,7 +12,7 @@
  *   from SIDE WAY N              lines by where they came from: a cost of the machine file
  *   lock NAME TAKEN WAITED WAITING HOLDING      times, times, seconds, seconds
  *   hot OFFSET LINES SECONDS     an instruction's offset in the program, what moved for it, and how
- *                                long CPUs stood still there
+ *                                long CPUs stalled there
  *   hash H                       of the whole run
  */
 #include "scale/src/report.h"

@@ -42,7 +42,7 @@ static struct page *new_page(struct cpu *cpu, void *cache)
 	return page;
 }
 
-/* That of this cache, or where one could be. */
+/* The one of this cache, or a free place. */
 static struct page **find_filling(struct cpu *cpu, const void *cache)
 {
 	for (unsigned int i = 0; i < CACHES; i++)

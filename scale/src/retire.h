@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How the kernel freed what is retired before it had sheaves: each CPU collects pointers in a page;
- * once its grace period is over, a full page is freed at once. Two caches at most.
- * Callers: scale/src/.
+ * How the kernel freed retired objects before it had sheaves: each CPU collects pointers in a page,
+ * and a full page is freed in one call once its grace period is over. Two caches at most. Callers:
+ * scale/src/.
  */
 #ifndef SHEAF_SCALE_RETIRE_H
 #define SHEAF_SCALE_RETIRE_H

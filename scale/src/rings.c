@@ -65,7 +65,7 @@ static bool consume(struct ring *ring)
 		uint64_t *object = ring->slots[(head + i) % RING];
 
 		if (*object != head + i)
-			abort(); /* somebody else has it, too */
+			abort(); /* another task has it, too */
 		work_for(running.workload->work);
 		if (running.workload->retires)
 			work_retire(running.allocator, running.context, object);
@@ -139,7 +139,7 @@ static bool receive(struct box *box, unsigned int from)
 		uint64_t *object = box->objects[i];
 
 		if (*object != from)
-			abort(); /* somebody else has it, too */
+			abort(); /* another task has it, too */
 		work_free(running.allocator, running.context, object);
 		work_did(1);
 	}

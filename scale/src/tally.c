@@ -51,7 +51,7 @@ void tally_lock_time(enum os_rank rank, bool waiting, uint64_t from, uint64_t to
 	}
 }
 
-/* The last complete windows are alike. */
+/* Whether the last complete windows agree. */
 static bool steady_now(void)
 {
 	for (unsigned int i = 1; i < ALIKE; i++) {

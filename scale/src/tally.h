@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What is counted, by window of simulated time, and when that is enough.
+ * What is counted, by windows of simulated time, and when a run is long enough.
  *
  * A window ends when every clock has passed its end. The run ends when three windows in a row have
  * the same number of operations and, at their ends, the same memory, each within TALLY_SAME percent
- * of the next; what came before was warm-up. The last window is the result. Three, because two are
- * alike by chance while all CPUs wait for their first pages.
+ * of the next; the windows before were warm-up. The last window is the result. Three, because two
+ * may agree by chance while all CPUs wait for their first pages.
  *
  * Callers: scale/src/.
  */
@@ -53,29 +53,29 @@ struct tally_lock {
 
 struct tally {
 	uint64_t operations;
-	uint64_t pages_now, pages_most; /* at the window's end, at most in it */
+	uint64_t pages_now, pages_most; /* at the window's end; the most in it */
 	uint64_t moved[TALLY_NR_SIDES][TALLY_NR_KINDS];
 	uint64_t from[TALLY_NR_SIDES][MACHINE_far + 1];
 	struct tally_lock locks[OS_RANK_MAX];
 };
 
-/* Windows of this length; at most `most` of them. */
+/* Windows of this length, at most `most` of them. */
 void tally_start(uint64_t window_ps, unsigned int most);
-/* That of the window of this moment. */
+/* The window of this moment. */
 struct tally *tally_at(uint64_t ps);
-/* This lock was held, or waited for, in this time: each window gets its part of that. */
+/* This lock was held, or waited for, from `from` to `to`: each window gets its part. */
 void tally_lock_time(enum os_rank rank, bool waiting, uint64_t from, uint64_t to);
-/* All clocks have passed this moment. Returns false from the end of the run on. */
+/* All clocks have passed this moment. Returns false once the run has ended. */
 bool tally_see(uint64_t earliest, uint64_t pages_now);
-/* True as long as tally_see() said so. */
+/* True until tally_see() has returned false. */
 bool tally_goes_on(void);
-/* The last complete window, how many there were, and whether two were the same. */
+/* The last complete window, how many there were, and whether the run was steady. */
 const struct tally *tally_result(unsigned int *windows, bool *steady);
 
-/* For the heat list: so many lines moved for this instruction, or the CPU stood still there. */
+/* For the heat list: this many lines moved for this instruction, or the CPU stalled there for this
+ * long. */
 void tally_heat(uintptr_t pc, unsigned int lines, uint64_t ps);
-/* The instructions of the last window, by the time of standing still. Returns false after the last
- * one. */
+/* The instructions of the last window, by the time of stalls. Returns false after the last one. */
 struct tally_hot {
 	uintptr_t pc;
 	uint64_t lines, ps;

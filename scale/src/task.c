@@ -35,7 +35,7 @@ unsigned int task_count(void)
 	return nr_tasks;
 }
 
-/* The earliest one, which may go on. */
+/* The earliest one, which may continue. */
 static unsigned int next_task(void)
 {
 	unsigned int next = clock_first();
@@ -66,7 +66,7 @@ static unsigned int cpu_now(const struct task *task)
 	return m->refuge[task->home];
 }
 
-/* Its place in the queue of that CPU is the last one. */
+/* It goes to the end of that CPU's queue. */
 static void move(struct task *task, unsigned int cpu)
 {
 	cpus_leave(task, task->clock);
@@ -156,7 +156,7 @@ void task_work_in_section(struct task *task, bool write)
 
 /* --- what the simulator asks ------------------------------------------------------------------ */
 
-/* The fibre that runs goes on; at the start and at the end of one, the earliest does. */
+/* The running fibre continues; at the start, and when one ends, the earliest does. */
 static unsigned int decide(unsigned int fibre)
 {
 	return fibre == SIM_NOBODY ? next_task() : fibre;

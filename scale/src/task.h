@@ -5,13 +5,12 @@
  *   task 0 (CPU 0)   ----own----own--| a line that it has not          it passes: the task with the
  *   task 1 (CPU 8)   --own-own-own-own-own-own| ...                    earliest clock goes on
  *
- * A task goes on alone while it uses lines that it has, for QUANTUM at most; before it asks for
- * another line, takes a lock or waits, it lets all those go first whose clocks are earlier. So
- * lines and locks are handed out in the order of time; a task may be ahead with what nobody else
- * has.
+ * A task continues alone while it uses lines that it has, for QUANTUM at most. Before it requests
+ * another line, takes a lock or waits, all tasks with earlier clocks go first. So lines and locks
+ * are handed out in the order of time; a task may be ahead only with lines that no other task has.
  *
- * A task whose CPU is away (D4) goes on at another one: it moves when it passes, but not in a
- * section, nor while it holds a spinlock.
+ * A task whose CPU is away (D4) continues on another one: it moves when it lets others go first,
+ * but not in a section, nor while it holds a spinlock.
  *
  * Several tasks of a CPU run in turn: each for a time slice, or until it waits (cpus.c).
  *
@@ -19,8 +18,8 @@
  *  T1. A task asks for a line that it does not have only when its clock is the earliest.
  *  T2. At most one task of a CPU has a clock. It is not preempted in a section, nor while it
  *      `stays`.
- *  T3. A task that waits, for another one or for its CPU, has CLOCK_NEVER; who wakes it sets its
- *      clock.
+ *  T3. A task that waits, for another one or for its CPU, has CLOCK_NEVER; the task that wakes it
+ *      sets its clock.
  *
  * Callers: scale/src/.
  */
@@ -40,7 +39,7 @@ struct task {
 	enum tally_side side;
 	unsigned int slower; /* percent: own work, beside the other thread of the core */
 	struct ahead ahead;  /* lines that it waits for */
-	uint64_t section;    /* ps that the section in progress is still to cost if it commits */
+	uint64_t section;    /* ps that the section in progress will still cost if it commits */
 	/* Of scale/src/cpus.c: */
 	struct task *next; /* that waits for the same CPU */
 	uint64_t began;	   /* its time slice */
@@ -59,20 +58,20 @@ unsigned int task_number(const struct task *task);
 struct task *task_at(unsigned int number);
 unsigned int task_count(void);
 
-/* Go on when all tasks with earlier clocks have passed this task's. */
+/* Continue when all tasks with earlier clocks have passed this task's. */
 void task_pass(void);
 /* Wait until another task calls task_wake() with this one; the CPU may run others meanwhile. */
 void task_block(void);
-/* The same in a loop that keeps the CPU. */
+/* Like task_block(), in a loop that keeps the CPU. */
 void task_spin(void);
-/* It goes on at this time, or at its own clock if that is later. */
+/* The task continues at this time, or at its own clock if that is later. */
 void task_wake(struct task *task, uint64_t at);
-/* Wait so long; the CPU may run others meanwhile. */
+/* Wait for this long; the CPU may run others meanwhile. */
 void task_sleep(uint64_t ps);
 
-/* Time passes that is none of the lines'. */
+/* Spend time that has nothing to do with lines. */
 void task_spend(enum machine_cost cost);
-/* The same for work, which takes longer beside the other thread of a core. */
+/* Like task_spend(), for work, which takes longer beside the other thread of a core. */
 void task_work(struct task *task, enum machine_cost cost);
 /* An access in a section. A section that commits costs what the machine file says; one that fails
  * first costs its accesses, as other code does. */
@@ -84,20 +83,21 @@ void task_start(const struct machine *machine, unsigned int tasks, uint64_t seed
 /* Run body(i) as task i, on cpus[i], until all end. */
 void task_run(const unsigned int *cpus, void (*body)(unsigned int i));
 
-/* How much own work the tasks' CPUs do at once, in CPUs with a core of their own: two threads of a
- * core are less than two. */
+/* How much own work the tasks' CPUs do together, in CPUs with a core of their own: two threads of a
+ * core count as less than two. */
 double task_speed(void);
 
 /* How often tasks have moved to another CPU. */
 uint64_t task_moves(void);
 
-/* --- cpus.c: whose turn it is on a CPU ------------------------------------------------------ */
+/* --- cpus.c: which task runs on a CPU ------------------------------------------------------ */
 
 /* All CPUs are idle. */
 void cpus_start(void);
-/* The task could run, as far as it is concerned, from its clock on. */
+/* The task is ready to run from its clock on. */
 void cpus_ready(struct task *task);
-/* The running task leaves its CPU to the next one; it was its own decision, or the time slice's. */
+/* The running task leaves its CPU to the next one, by its own decision or because its time slice
+ * ended. */
 void cpus_leave(struct task *task, uint64_t at);
 /* True if another task waits for the CPU, and this one has had its time slice. */
 bool cpus_over(const struct task *task);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What the compiler calls before each access of code that it instruments for the thread sanitizer,
- * and in the place of each atomic operation: here each is an access with a price. No runtime of a
- * sanitizer is linked. This file is not instrumented.
+ * and in place of each atomic operation: here each is an access with a price. No sanitizer's
+ * runtime is linked. This file is not instrumented.
  *
  * gcc and clang each call only some of these. Their names and arguments are the compilers'
- * interface. Orders of memory, of which 0 is relaxed, matter for the price of loads only, because
- * one task runs at a time.
+ * interface. Memory orders (0 is relaxed) matter for the price of loads only, because one task runs
+ * at a time.
  */
 #include <stdint.h>
 #include <string.h>
@@ -135,8 +135,8 @@ void __tsan_atomic_signal_fence(int order)
 
 /* --- calls that copy -------------------------------------------------------------------------- */
 
-/* Clang calls the first of each pair; sources are compiled with the second one's name in the place
- * of the C library's. */
+/* Clang calls the first of each pair; sources are compiled with the second one's name in place of
+ * the C library's. */
 #define DEFINE_COPY(name, copy)                                                                    \
 	void *name(void *to, const void *from, size_t n)                                           \
 	{                                                                                          \

@@ -13,13 +13,13 @@
 
 #define APART	128
 #define BATCH	1024   /* at least that of every workload */
-#define WARM	32     /* rounds at no cost: budgets have doubled as often as they will */
+#define WARM	32     /* rounds at no cost: enough for budgets to reach their final size */
 #define GROWN	262144 /* objects of pairs, after which the library's sheaves have grown */
 #define GROUP	32
 #define FLIGHT	128 /* requests of a ublk queue */
 #define MAP_NS	1500
 #define UBLK_NS 400
-/* What calls of a burst's quiet part come to. */
+/* The total time of the calls in a burst's quiet part. */
 #define FEW	 10
 #define APART_NS 1000000
 
@@ -180,8 +180,8 @@ const struct workload workloads[] = {
 	{0},
 };
 
-/* The tasks from `first` to before `end` allocate what the workload has in use at once; then they
- * free it, or the other one of each pair does. */
+/* The tasks from `first` to before `end` allocate all that the workload has in use at one time;
+ * then they free it, or the other one of each pair does. */
 static bool warm(const unsigned int *cpus, unsigned int first, unsigned int end)
 {
 	unsigned int step = running.workload->in_pairs ? 2 : 1;
@@ -203,7 +203,7 @@ static bool warm(const unsigned int *cpus, unsigned int first, unsigned int end)
 	return true;
 }
 
-/* All objects are of the last node, and there are enough for what CPUs and barns keep. */
+/* All objects are on the last node, and there are enough to fill CPUs and barns. */
 static bool run_node_out(unsigned int tasks)
 {
 	unsigned int last = os.nr_nodes - 1, n = os.node[last].n;
@@ -238,7 +238,7 @@ static bool prepare_program(void)
 	return running.workload->run != run_maps || maps_prepare();
 }
 
-/* Slow pairs would not get there in a run, and fast ones in the middle of it. */
+/* Slow pairs would not get there during a run, and fast ones in the middle of it. */
 static size_t warm_rounds(unsigned int tasks)
 {
 	size_t rounds = running.workload->in_pairs ? GROWN / (tasks * running.workload->batch) : 0;

@@ -12,12 +12,12 @@
  *   cross         tasks 2i allocate, write a word and pass objects on through a ring, in groups;
  *                 tasks 2i + 1 read the word and free them
  *   retire-far    as cross, across sockets, but objects are retired
- *   ublk          the same with requests in flight: 128 at most, some work for each on both sides,
- *                 callers that must not block
+ *   ublk          as cross, with at most 128 requests in flight, some work for each on both sides,
+ *                 and callers that must not block
  *   all-to-all    each task allocates groups for every other one in turn, and frees what the others
  *                 have for it
  *   fork          each task allocates what a process consists of, and the next one frees it all
- *   fork-wait     task 2i does the same for task 2i + 1, and waits until that one has freed all
+ *   fork-wait     task 2i does this for task 2i + 1, and waits until that one has freed all
  *   exec          as own batches of what a process consists of
  *   mmap2         each task is a process that maps 128 MiB and unmaps them: an address space on a
  *                 maple tree of its own, whose nodes and areas come from two caches of all tasks
@@ -46,7 +46,7 @@ struct workload {
 	bool retires;
 	bool onward;   /* to the next CPU only */
 	bool bursts;   /* windows are whole rounds of BURST_ROUND_NS */
-	bool own;      /* each CPU's objects are its own, and take turns at once */
+	bool own;      /* each CPU's objects are its own, and alternate from the start */
 	bool touches;  /* own batches write a word of each object */
 	bool node_out; /* node 0 has no page left, and others have all objects */
 	void (*run)(unsigned int task);
@@ -69,9 +69,8 @@ struct running {
 extern struct running running;
 
 /*
- * Before the tasks run on these CPUs: what they use, and a few rounds of the same at no cost, CPU
- * by CPU. Without these, all CPUs would wait in line for their first memory for most of a run.
- * False: no memory.
+ * Before the tasks run on these CPUs: set up what they use, and do a few rounds at no cost, CPU by
+ * CPU. Otherwise, for most of a run, all CPUs would queue for their first memory. False: no memory.
  */
 bool workload_prepare(const struct workload *workload, const struct allocator *allocator,
 		      size_t size, const unsigned int *cpus, unsigned int tasks);
@@ -84,7 +83,7 @@ bool mail_prepare(void);
 void run_mail(unsigned int task);
 void run_forks(unsigned int task);
 bool maps_prepare(void);
-/* On the task's CPU, at no cost: its process, and what it maps at once. False: no memory. */
+/* On the task's CPU, at no cost: create its process and its first mappings. False: no memory. */
 bool maps_warm(unsigned int task);
 void run_maps(unsigned int task);
 
@@ -100,13 +99,13 @@ uint64_t work_now(void);
 void work_no_more_memory(void);
 /* Work beside the allocator. */
 void work_for(unsigned int ns);
-/* Calls of the allocator that is measured: accesses meanwhile are not the program's. */
+/* Call the measured allocator: accesses meanwhile are not the program's. */
 void *work_alloc(const struct allocator *allocator, void *context);
 void work_free(const struct allocator *allocator, void *context, void *object);
 void work_retire(const struct allocator *allocator, void *context, void *object);
-/* What follows is done for the program, or for the allocator. Returns what it was. */
+/* What follows is done for the program, or for the allocator. Returns the old value. */
 enum tally_side work_side(enum tally_side side);
-/* So many operations are done: an allocation and its free, or a map and its unmap. */
+/* This many operations are done: an allocation and its free, or a map and its unmap. */
 void work_did(unsigned int operations);
 
 #endif

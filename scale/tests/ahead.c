@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Misses that overlap: by hand, what waits for what. */
+/* Misses that overlap: which access waits for which, computed by hand. */
 #include "scale/src/ahead.h"
 
 #include "kit/unit.h"
@@ -45,9 +45,9 @@ static void an_address_may_depend_on_a_load(void **state)
 	assert_int_equal(ahead_known(&ahead, POINTER + AHEAD_REACH - 1, 20), 10 + FAR);
 	assert_int_equal(ahead_known(&ahead, POINTER + AHEAD_REACH, 20), 20);
 	assert_int_equal(ahead_known(&ahead, POINTER - 1, 20), 20);
-	/* Once it is here, nothing waits for it. */
+	/* Once it has arrived, nothing waits for it. */
 	assert_int_equal(ahead_known(&ahead, POINTER, 10 + FAR), 10 + FAR);
-	/* A load that is here already delays nobody. */
+	/* A load that has arrived delays nothing. */
 	ahead_loaded(&ahead, 2 * POINTER, 30, 30);
 	assert_int_equal(ahead_known(&ahead, 2 * POINTER, 20), 20);
 }

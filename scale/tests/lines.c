@@ -75,7 +75,7 @@ static void first_touch_is_memory(void **state)
 	(void)state;
 	reads(0, MACHINE_near);
 	misses(4, OTHER, false, MACHINE_far, MACHINE_far);
-	/* Nobody else has it: it may be written at once. */
+	/* No other CPU has it: it may be written immediately. */
 	assert_true(lines_has(lines, 0, LINE, true));
 }
 
@@ -132,7 +132,7 @@ static void private_caches_are_finite(void **state)
 	misses(0, LINE + LINES_WAYS * 8, false, MACHINE_near, MACHINE_near);
 	assert_true(lines_has(lines, 0, LINE, true));
 	misses(0, LINE + 8, false, MACHINE_l3, MACHINE_l3);
-	/* What left one CPU's cache is behind its group's; the rest is in it still. */
+	/* What left one CPU's cache is in its group's; the rest is still there. */
 	misses(1, LINE + 16, false, MACHINE_l3, MACHINE_l3);
 	misses(2, LINE + 24, false, MACHINE_same_socket, MACHINE_same_socket);
 	misses(7, LINE + 32, false, MACHINE_other_socket, MACHINE_other_socket);
@@ -192,7 +192,7 @@ static void second_threads_are_near(void **state)
 	assert_false(lines_has(lines, 6, LINE, false));
 }
 
-/* At each moment one CPU may write, or any may read; and what was just got is there. */
+/* At each moment one CPU may write, or any may read; and the line just requested is there. */
 static void random_accesses_keep_invariants(void **state)
 {
 	uint64_t seed = 7;

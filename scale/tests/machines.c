@@ -31,7 +31,7 @@ static bool read_text(const char *text)
 	assert_int_equal(write(file, text, strlen(text)), strlen(text));
 	close(file);
 	fine = machine_read(&machine, path, error, sizeof(error));
-	/* What follows the name of the file. */
+	/* The message after the file name. */
 	if (!fine)
 		memmove(error, error + sizeof(path) - 1, strlen(error + sizeof(path) - 1) + 1);
 	unlink(path);
@@ -102,7 +102,7 @@ static void cpus_come_and_go(void **state)
 	assert_int_equal(machine.refuge[0], 0);
 	assert_int_equal(machine.refuge[1], 0);
 	assert_int_equal(machine.refuge[3], 2);
-	/* Nobody of its cache stays. */
+	/* No CPU of its cache stays. */
 	assert_true(read_text(CPUS "away 2-3 500 2000\n" COSTS));
 	assert_int_equal(machine.refuge[2], 0);
 	assert_true(read_text(CPUS COSTS));
@@ -141,7 +141,7 @@ static void numbers_are_checked(void **state)
 	refused("misses 0\n", ":1: misses wants a number from 1 to 64");
 	refused("sibling 401\n", ":1: sibling wants a number from 0 to 400");
 	refused("cpus 1\nnode 0\nsocket 0\nllc 0\ncache 64\n" COSTS,
-		":25: no line says how many lines a CPU waits for at once, such as: misses 24");
+		":25: no line says how many lines may be in flight for a CPU, such as: misses 24");
 	refused("cpus 3\nthreads 2\nnode 0-2\nsocket 0-2\nllc 0-2\ncache 64\nmisses 1\n" COSTS,
 		":27: 2 threads a core need an even number of CPUs, not 3");
 	refused("cpus 1\nspeed 3\n",

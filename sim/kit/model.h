@@ -3,8 +3,9 @@
  * Checks that every allocated object has one owner, and is unchanged until it is freed.
  *
  * The table of live objects is the model (docs/design.md, R5): an object that is allocated twice is
- * found at once. Each live object is stamped, so that a write to it, or another slab in the same
- * pages, is found when it is freed, at the latest. These functions make no step of the simulator.
+ * found immediately. Each live object is stamped, so that a write to it, or another slab in the
+ * same pages, is found when it is freed at the latest. These functions make no step of the
+ * simulator.
  *
  * A retired object stays in the table with the readers that were inside a section at that time.
  * Until the last of them leaves, it must not change and must not be allocated.

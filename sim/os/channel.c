@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Nobody asks a simulated process. */
+/* No process asks a simulated one. */
 #include "os/channel.h"
 
 uint32_t os_channel_is_on;

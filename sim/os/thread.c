@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Fibres are the simulation's: the library gets none of its own. */
+/* The simulation creates the fibres: the library gets no thread of its own. */
 #include "os/thread.h"
 
 bool os_thread_start(void (*body)(void))

@@ -318,9 +318,9 @@ static void stop_at_others(const struct descriptor *section)
 }
 
 /*
- * Run the call once with a breakpoint at address, for so many stops; how many there were. If there
- * may be several, a call on a cache meets one in every other section as well: it goes on there after
- * an abort.
+ * Run the call once with a breakpoint at the address, for at most `aborts` stops, and return their
+ * number. If there may be several, a call on a cache also meets one in every other section, and
+ * continues there after an abort.
  */
 static unsigned int run_with_breakpoint(uint64_t address, unsigned int aborts,
 					const struct walk_view *then)

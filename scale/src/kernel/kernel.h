@@ -6,12 +6,12 @@
  *   CPU     rcu_free sheaves of grace periods     called back on the CPU that filled them
  *   node    barn: full <-> ..., empty <-> ...     10 of each, one spinlock (barn.c)
  *   node    partial slabs                         one spinlock (slabs.c)
- *   slab    a freelist through its objects        frees of anyone by one exchange
+ *   slab    a freelist through its objects        any CPU frees by one exchange
  *
  * Or three tiers below the sheaves (bench/rivals/cpu_slab/), which some kernels had.
  *
- * It says what the algorithms cost in lines and locks, not what the kernel's instructions do: a
- * fast path costs as much as one of ours.
+ * This shows what the algorithms cost in lines and locks, not what the kernel's instructions cost:
+ * a fast path costs as much as one of ours.
  *
  * Invariants
  *  K1. Between kernel_stay() and kernel_go() a task keeps its CPU, so that what belongs to the CPU
@@ -40,9 +40,10 @@ struct kernel_rules {
 	/* Callers that must not block refill sheaves, too, and no refill waits for another node's
 	 * list. */
 	bool refills;
-	/* Three tiers are below the sheaves, as while there were both: objects are cached twice. */
+	/* Three tiers are below the sheaves, as in kernels that had both: objects are cached twice.
+	 */
 	bool over_tiers;
-	bool atomic; /* all callers are such */
+	bool atomic; /* all callers must not block */
 };
 
 struct kernel_sheaf {
@@ -55,7 +56,7 @@ struct kernel_sheaf {
 struct kernel_cpu {
 	struct kernel_sheaf *main, *spare, *rcu_free;
 	struct kernel_sheaf *first_due, *last_due;
-	struct kernel_sheaf *unused; /* as if from kmalloc */
+	struct kernel_sheaf *unused; /* as from kmalloc */
 	uint64_t apart[10];
 };
 
@@ -88,10 +89,10 @@ struct kernel_sheaf *kernel_barn_get_empty(struct kernel_barn *barn);
 /* The empty one goes there, and a full one comes back. */
 struct kernel_sheaf *kernel_barn_replace_empty(struct kernel_barn *barn,
 					       struct kernel_sheaf *empty);
-/* The reverse; *too_big: it has enough full ones. */
+/* The reverse; *too_big: the barn has enough full ones. */
 struct kernel_sheaf *kernel_barn_replace_full(struct kernel_barn *barn, struct kernel_sheaf *full,
 					      bool *too_big);
-/* Whatever its limit is. */
+/* Regardless of its limit. */
 void kernel_barn_put(struct kernel_barn *barn, struct kernel_sheaf *sheaf);
 bool kernel_barn_put_full(struct kernel_barn *barn, struct kernel_sheaf *full);
 bool kernel_barn_put_empty(struct kernel_barn *barn, struct kernel_sheaf *empty);
@@ -106,7 +107,7 @@ void kernel_slabs_free(struct kernel_cache *cache, void *object);
 
 /* --- of the simulator: scale/src/work.c ----------------------------------------------------- */
 
-/* Preemption off and on. */
+/* Switch preemption off and on. */
 void kernel_stay(void);
 void kernel_go(void);
 /* A fast path's own work. */

@@ -50,7 +50,7 @@ static bool is_full(const struct kernel_cache *c, const struct kernel_sheaf *she
 
 /* --- alloc ---------------------------------------------------------------------------------- */
 
-/* A filled sheaf becomes main; what main is now makes room. */
+/* A filled sheaf becomes main; the old main makes room. */
 static void install_full(struct kernel_cache *c, struct kernel_cpu *cpu, struct kernel_barn *barn,
 			 struct kernel_sheaf *filled)
 {
@@ -72,7 +72,7 @@ static void install_full(struct kernel_cache *c, struct kernel_cpu *cpu, struct 
 	}
 }
 
-/* Preemption is off, and off again afterwards. */
+/* Called and returns with preemption off. */
 static bool replace_empty_main(struct kernel_cache *c, struct kernel_cpu *cpu)
 {
 	struct kernel_barn *barn = this_barn(c);
@@ -112,7 +112,7 @@ static bool replace_empty_main(struct kernel_cache *c, struct kernel_cpu *cpu)
 
 /* --- free ----------------------------------------------------------------------------------- */
 
-/* An empty sheaf becomes main; what main is now goes to the barn or becomes the spare. */
+/* An empty sheaf becomes main; the old main goes to the barn or becomes the spare. */
 static void install_empty(struct kernel_cache *c, struct kernel_cpu *cpu, struct kernel_barn *barn,
 			  struct kernel_sheaf *empty)
 {
@@ -174,7 +174,7 @@ static void call_back(struct kernel_cache *c, struct kernel_sheaf *sheaf)
 		delete_sheaf(c, sheaf);
 }
 
-/* As the CPU's callbacks run once their grace period is over. */
+/* Run the CPU's callbacks whose grace period is over. */
 static void call_back_due(struct kernel_cache *c, struct kernel_cpu *cpu)
 {
 	struct kernel_sheaf *sheaf;

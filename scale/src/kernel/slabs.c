@@ -31,7 +31,7 @@ static unsigned int index_in(const struct kernel_cache *c, const struct slab *sl
 	return object ? slab_index(&c->slab, slab, object) : NONE;
 }
 
-/* A held slab: full from now on, or on its node's list. */
+/* Release a held slab: it is full, or goes to its node's list. */
 static void let_go(struct kernel_cache *c, struct slab *slab, bool first)
 {
 	if (!partial_let_go(&c->slab, slab, 0))
@@ -40,7 +40,7 @@ static void let_go(struct kernel_cache *c, struct slab *slab, bool first)
 
 /* --- free ----------------------------------------------------------------------------------- */
 
-/* The last object of a listed slab, under the lock of the list. */
+/* Free the last object of a listed slab, under the lock of the list. */
 static void free_last(struct kernel_cache *c, struct slab *slab, void *object, unsigned int index)
 {
 	struct slab_node *node = partial_node_of(&c->slab, slab);
@@ -94,14 +94,14 @@ void kernel_slabs_free(struct kernel_cache *c, void *object)
 
 /* --- take ----------------------------------------------------------------------------------- */
 
-/* The rest of a freelist that was taken whole: n objects from this one on. */
+/* Put back the rest of a freelist that was taken whole: n objects from this one on. */
 static void put_back(struct kernel_cache *c, struct slab *slab, void *object, unsigned int n)
 {
 	uint64_t state = os_load_acquire(&slab->state), head = index_in(c, slab, object);
 	void *tail = NULL;
 
 	do {
-		/* Somebody freed meanwhile: what was freed goes behind the rest. */
+		/* Another CPU freed meanwhile: its objects go behind the rest. */
 		if (head_of(state) != NONE && !tail)
 			for (tail = object; *link_of(tail);)
 				tail = *link_of(tail);
@@ -110,7 +110,7 @@ static void put_back(struct kernel_cache *c, struct slab *slab, void *object, un
 	} while (!os_cmpxchg(&slab->state, &state, ((state & ~HEAD) | STATE(head, 0)) - n));
 }
 
-/* Up to n objects of a held slab, whose whole freelist is taken first. */
+/* Take up to n objects of a held slab, whose whole freelist is taken first. */
 static unsigned int take_from(struct kernel_cache *c, struct slab *slab, void **objects,
 			      unsigned int n)
 {
@@ -129,7 +129,8 @@ static unsigned int take_from(struct kernel_cache *c, struct slab *slab, void **
 	return got;
 }
 
-/* With the list's lock held: slabs until they have n free objects; linked, and held. */
+/* With the list's lock held: take slabs until they have n free objects. They are linked, and held.
+ */
 static struct slab *detach(struct kernel_cache *c, struct slab_node *node, unsigned int n)
 {
 	struct slab *first = NULL, *last = NULL, *slab;
@@ -172,7 +173,7 @@ static unsigned int refill_from(struct kernel_cache *c, unsigned int nr, void **
 	return got;
 }
 
-/* Of this node, or of one that has pages. */
+/* From this node, or from one that has pages. */
 static struct slab *new_slab(struct kernel_cache *c, unsigned int nr)
 {
 	struct slab *slab = NULL;
@@ -183,7 +184,7 @@ static struct slab *new_slab(struct kernel_cache *c, unsigned int nr)
 	return slab;
 }
 
-/* A new slab: n objects for the caller, a freelist of the others. */
+/* Make a slab: n objects for the caller, a freelist of the others. */
 static unsigned int take_new(struct kernel_cache *c, unsigned int nr, void **objects,
 			     unsigned int n)
 {
@@ -224,7 +225,7 @@ unsigned int kernel_slabs_refill(struct kernel_cache *c, void **objects, unsigne
 	return got;
 }
 
-/* One object of the first slab of a list. */
+/* Take one object of the first slab of a list. */
 static void *alloc_from(struct kernel_cache *c, unsigned int nr)
 {
 	struct slab_node *node = partial_node(&c->slab, nr);
@@ -243,7 +244,7 @@ static void *alloc_from(struct kernel_cache *c, unsigned int nr)
 			changed = index_in(c, slab, *link_of(object));
 			changed = ((state & ~HEAD) | STATE(changed, 0)) + 1;
 		} while (!os_cmpxchg(&slab->state, &state, changed));
-		/* It is listed again below if somebody has freed into it since. */
+		/* It is listed again below if another CPU has freed into it since. */
 		if (head_of(changed) == NONE) {
 			partial_remove(node, slab);
 		} else {
