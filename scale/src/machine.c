@@ -313,10 +313,8 @@ static bool check(struct reader *r)
 		return wrong(
 			r, "no line says how many lines a CPU's cache holds, such as: cache 16384");
 	if (!m->misses)
-		return wrong(
-			r,
-			"no line says how many lines may be in flight for a CPU, such as: misses
-			24");
+		return wrong(r, "no line says how many lines may be in flight for a CPU, such as: "
+				"misses 24");
 	if (m->threads > 1 && m->nr_cpus % 2)
 		return wrong(r, "2 threads a core need an even number of CPUs, not %u", m->nr_cpus);
 	for (enum machine_cost cost = 0; cost < MACHINE_NR_COSTS; cost++)
