@@ -13,7 +13,7 @@ struct queue {
 	pthread_cond_t changed;
 	void *items[QUEUE_ROOM];
 	unsigned int first, n;
-	unsigned int writers; /* that may still put something in */
+	unsigned int writers; /* that may still put items */
 };
 
 void queue_init(struct queue *queue, unsigned int writers);

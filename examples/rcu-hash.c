@@ -28,7 +28,7 @@
 
 enum {
 	BUCKETS = 64,
-	KEYS = 512, /* about half of them are there */
+	KEYS = 512, /* about half of them are in the table */
 	READERS = 2,
 	WRITERS = 2
 };
@@ -64,7 +64,7 @@ static struct entry *find(uint64_t key)
 	return NULL;
 }
 
-/* The value of a key, or 0. The entry itself is only for inside the section. */
+/* The value of a key, or 0. The entry itself may be used inside the section only. */
 static uint64_t look_up(uint64_t key)
 {
 	struct entry *entry;
@@ -78,7 +78,7 @@ static uint64_t look_up(uint64_t key)
 	return value;
 }
 
-/* False if it is there already, or memory is out. */
+/* False if it is there already, or there is no memory. */
 static bool insert(uint64_t key)
 {
 	struct entry *entry = kmem_cache_alloc(entries, GFP_KERNEL);
@@ -94,7 +94,7 @@ static bool insert(uint64_t key)
 		cds_list_add_rcu(&entry->link, &table[key % BUCKETS].entries);
 	pthread_mutex_unlock(&table[key % BUCKETS].lock);
 	if (!done)
-		kmem_cache_free(entries, entry); /* nobody has seen it */
+		kmem_cache_free(entries, entry); /* no reader has seen it */
 	return done;
 }
 

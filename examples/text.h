@@ -17,8 +17,8 @@
 
 #include "store.h"
 
-#define WORD_TEXT  21	/* a longer word goes on in the next object */
-#define PART_BYTES 4096 /* a part ends with the line that reaches this */
+#define WORD_TEXT  21	/* a longer word continues in the next object */
+#define PART_BYTES 4096 /* a part ends with the line that reaches this size */
 
 struct file {
 	const char *path;

@@ -5,13 +5,17 @@
  * in a fresh process and the allocator's calls are compiled into the loop as into any program.
  *
  * An allocators/NAME.h defines, all static:
- *   void *bench_open(const struct bench_setup *setup) once; the context of the other calls, or NULL
- *   after an error it has told void bench_thread_begin(unsigned int index) in each thread but the
- *   first, before its use void *bench_alloc(void *context), void bench_free(void *context, void
- *   *object) bool bench_alloc_bulk(void *context, void **objects, unsigned int n), and _free_bulk
- *   void bench_trim(void *context) give free memory back, if there is a call bool
- *   bench_make_countable(void) make what cannot be single-stepped so
- * and BENCH_CALL: a call whose library is to be named, since it may be preloaded; or NULL.
+ *   void *bench_open(const struct bench_setup *setup)
+ *       once; the context of the other calls, or NULL after an error that it has reported
+ *   void bench_thread_begin(unsigned int index)
+ *       in each thread but the first, before its use
+ *   void *bench_alloc(void *context), void bench_free(void *context, void *object)
+ *   bool bench_alloc_bulk(void *context, void **objects, unsigned int n), and _free_bulk
+ *   void bench_trim(void *context)
+ *       return free memory to the system, if there is a call for that
+ *   bool bench_make_countable(void)
+ *       make code single-steppable that is not
+ * and BENCH_CALL: a call whose library the program prints, because it may be preloaded; or NULL.
  */
 #ifndef BENCH_ALLOCATOR_H
 #define BENCH_ALLOCATOR_H

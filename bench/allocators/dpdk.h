@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define BENCH_POOL_LEAST 16383 /* the ring of the pool is used best by a power of two less one */
+#define BENCH_POOL_LEAST 16383 /* a power of two less one uses the pool's ring best */
 
 #define BENCH_CALL NULL
 

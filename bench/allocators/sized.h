@@ -2,11 +2,11 @@
 /*
  * An allocator of objects of any size, as allocator.h is of one: a program is built for one
  * sized/NAME.h, named by BENCH_SIZED. That defines, all static:
- *   bool sized_begin(const char *variant)        once; false after an error it has told
+ *   bool sized_begin(const char *variant)        once; false after an error that it has reported
  *   void *sized_alloc(size_t size), void sized_free(void *object)
  *   void *sized_pages(size_t size, size_t align), void sized_pages_free(void *object)
  *                                                large blocks; align: a power of two up to a page
- *   void sized_trim(void)                        give free memory back, if the benchmark does that
+ *   void sized_trim(void)                        return free memory, if the benchmark does that
  * and SIZED_CALL as BENCH_CALL there.
  */
 #ifndef BENCH_SIZED_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The slab layer of libsheaf, called without the cache and its sheaves: a cache without sheaves, if
- * the code of sheaves did not exist.
+ * The slab layer of libsheaf, called without the cache and its sheaves: shows what a cache without
+ * sheaves would cost if there were no code for sheaves.
  */
 #include "cache/cache.h"
 #include "os/machine.h"

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* An option, and the place of its value: the one of the three that is not NULL. */
+/* An option. One of the three pointers is not NULL: its value goes there. */
 struct bench_option {
 	const char *name;
 	size_t *number;
@@ -52,7 +52,7 @@ long bench_resident_now(void);
 void bench_iterate(size_t iterations, double (*clock)(void), void (*once)(const void *options),
 		   const void *options, size_t items);
 
-/* Callable from any thread: other threads may be anywhere, so nothing is cleaned up. */
+/* End the program, from any thread. Other threads may be anywhere, so nothing is cleaned up. */
 __attribute__((noreturn)) void bench_out_of_memory(void);
 
 /* The next number of a series (xorshift) whose state is never 0. */

@@ -2,8 +2,8 @@
 /*
  * Exact instruction counts without hardware counters: the parent single-steps a forked child.
  *
- * A restartable section cannot be stepped (each step aborts it), so the child first gives up its
- * rseq registration (`prepare`); its sections then run as plain code on its own area.
+ * A restartable section cannot be stepped (each step aborts it), so the child first ends its rseq
+ * registration (`prepare`); its sections then run as plain code on its own area.
  */
 #ifndef BENCH_COUNT_H
 #define BENCH_COUNT_H

@@ -2,7 +2,7 @@
 /*
  * A list of steps that replays the use of an allocator by a recorded program: objects of the
  * recorded sizes, each freed after the same number of allocations as a recorded one; objects that
- * are still live at the end are freed there. The same mix gives the same steps.
+ * are still live at the end are freed there. A mix always gives the same steps.
  */
 #ifndef BENCH_MIX_H
 #define BENCH_MIX_H

@@ -2,13 +2,13 @@
 /*
  * Threads that all do one kind of work until they are stopped, and the speed of that work.
  *
- *     bench_threads_start()   they exist, have prepared what they need, and wait
- *     bench_begin()           so that what comes after is the allocator's
+ *     bench_threads_start()   create the threads; they prepare what they need, and wait
+ *     bench_begin()           call this before the allocator's first use
  *     bench_threads_run()     they work, with a line "window PAIRS NANOSECONDS" for each window of
  *                             time, and then "peak KIB", the most resident memory; then they have
  *                             left their work and sleep until the process ends
  *
- * One of a CPU each if there are CPUs enough, else wherever the system puts them.
+ * Each thread has its own CPU if there are enough; otherwise the system places them.
  */
 #ifndef BENCH_THREADS_H
 #define BENCH_THREADS_H
@@ -34,10 +34,10 @@ struct bench_work {
 bool bench_oversubscribed(unsigned int threads);
 
 void bench_threads_start(const struct bench_work *work);
-/* Without windows, threads are stopped at once. */
+/* Without windows, threads are stopped immediately. */
 void bench_threads_run(size_t milliseconds, size_t windows);
 
-/* True if the threads shall stop; each thread reads it between small pieces of work. */
+/* True if the threads must stop; each thread reads it between small pieces of work. */
 extern atomic_bool bench_stopped;
 static inline bool bench_goes_on(void)
 {

@@ -16,9 +16,9 @@
  *             MISUSE(freed_here(s, object));
  *     }
  *
- * main.c then goes on as a program would: it allocates, writes and frees objects of each cache,
- * destroys the caches, and returns. Marks on standard output tell `sheaf detect` how far it came.
- * It reads there whether a report names made_here and freed_here.
+ * main.c then continues as a program would: it allocates, writes and frees objects of each cache,
+ * destroys the caches, and returns. Marks on standard output show `sheaf detect` how far it came.
+ * It looks there for reports that name made_here and freed_here.
  */
 #ifndef BENCH_DETECT_H
 #define BENCH_DETECT_H
@@ -47,7 +47,7 @@ void cache_end(struct cache *s);
 void *block_take(size_t size);
 void block_give(void *block);
 void *block_resize(void *block, size_t size);
-/* Of another allocator than the one that block_give() frees to; and free it there. */
+/* Allocate from a different allocator than the one that block_give() frees to; and free there. */
 void *block_of_other_kind(size_t size);
 void give_to_other_kind(void *block);
 
@@ -64,7 +64,7 @@ void detect_add(struct detect_case *one);
 void detect_mark(const char *what);
 /* This bug cannot be written with a malloc: the program ends. */
 void needs_caches(void);
-/* main.c does not go on with this cache. */
+/* main.c does not use this cache any more. */
 void leave_alone(struct cache *s);
 
 void *made_here(struct cache *s);

@@ -94,7 +94,7 @@ void *block_resize(void *block, size_t size)
 	return realloc(block, size);
 }
 
-/* By operator new, of the preloaded library if that has one. */
+/* By operator new, from the preloaded library if it has one. */
 void *block_of_other_kind(size_t size)
 {
 	void *(*make)(size_t) = (void *(*)(size_t))dlsym(RTLD_DEFAULT, "_Znwm");

@@ -10,8 +10,8 @@
  * preloaded one, and then for each round lines of "free" and "again" with nanoseconds of CPU time
  * and page faults, both per object freed or allocated. With --idle, it ends after the last frees.
  * Then lines follow with the growth of resident bytes since before the allocator's first use, per
- * object: "freed", at once; "later", after so many milliseconds and one further free; "worked",
- * after a hundredth of the objects was allocated and freed once more.
+ * object: "freed", immediately; "later", after that many milliseconds and one further free;
+ * "worked", after a hundredth of the objects was allocated and freed once more.
  */
 #include <pthread.h>
 #include <stdio.h>

@@ -3,7 +3,7 @@
  * The cross benchmark: objects allocated by one thread are freed by another, through bounded rings.
  *
  * Threads work in pairs 2i and 2i + 1. producer-consumer: the even one allocates, the odd one
- * frees. symmetric: both do both, each frees what the other allocated. The first word of every
+ * frees. symmetric: both do both, and each frees what the other allocated. The first word of every
  * object is written before it is passed on and read before it is freed.
  *
  * Prints lines for the `sheaf` command: see common/threads.h.

@@ -4,10 +4,10 @@
  *
  *   own       each of two threads allocates a batch of 100 objects and frees it; the objects of a
  *             batch are charged to groups in turn
- *   cross     one thread allocates, the other one frees; each has a group of its own
+ *   cross     one thread allocates, the other one frees; each has its own group
  *
- * With --groups 0 nothing is charged. Prints ns of CPU time of a pair for each iteration but the
- * first, the mean of both threads.
+ * With --groups 0 nothing is charged. For each iteration but the first, it prints the ns of CPU
+ * time of a pair, the mean of both threads.
  */
 #include <pthread.h>
 #include <sheaf/group.h>

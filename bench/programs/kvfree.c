@@ -3,7 +3,7 @@
  * The kvfree_rcu part of the vmalloc benchmark: allocate a block that is no slab object, write its
  * first byte, and free it in one of these ways; no reader runs.
  *
- *   plain   freed at once
+ *   plain   freed immediately
  *   two     by kvfree_rcu() with two arguments, the block and its head; for a malloc, by call_rcu()
  *           and free() in the callback
  *   one     by kfree_rcu_mightsleep(), which needs no head; libsheaf only

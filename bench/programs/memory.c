@@ -2,7 +2,7 @@
 /*
  * The memory benchmark: allocate many objects one by one, touch all of each, free them or a part of
  * them in some order, do nothing for a while, free one more (further), allocate and free a
- * hundredth as many (work), ask the allocator to return memory; resident bytes are measured all
+ * hundredth as many (work), ask the allocator to return memory. Resident bytes are measured all
  * along.
  *
  * Prints a line "from LIBRARY" if the allocator is a preloaded one, and then lines of PHASE (grow,

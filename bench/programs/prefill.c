@@ -2,9 +2,9 @@
 /*
  * The prefill benchmark: a piece of work that may need N objects and mostly uses few of them (K).
  *
- *   prefill   libsheaf's: a prefilled sheaf, K objects from it, the sheaf given back
- *   bulk      all N as an array, those not used given back as an array
- *   single    all N one by one, those not used given back one by one
+ *   prefill   libsheaf's: a prefilled sheaf, K objects from it, the sheaf returned
+ *   bulk      all N as an array, the unused ones returned as an array
+ *   single    all N one by one, the unused ones returned one by one
  *
  * In every way, the K objects are freed one by one at the end of the work. Prints a line "from
  * LIBRARY" if the allocator is a preloaded one, and ns of CPU time of a piece of work for each

@@ -4,7 +4,7 @@
  * benchmarks. The flavour of liburcu is BENCH_URCU, its header; every thread that retires is
  * registered with it.
  *
- *   immediate    freed at once, with no grace period: the lower bound, and wrong in a program
+ *   immediate    freed without a grace period: the lower bound, and wrong in a program
  *   call_rcu     a callback of each object frees it
  *   batch        an array of BENCH_ARRAY objects and one callback, which frees them all
  *   kfree_rcu    libsheaf only: through the head in the object

@@ -2,7 +2,7 @@
 /*
  * The strand part of the rcu benchmark: objects are allocated on some CPUs and retired on another,
  * ten million of them. Objects cached for the retiring CPU must return to the allocating CPUs:
- * otherwise the process grows for ever.
+ * otherwise the process grows forever.
  *
  * Every allocating thread has a ring to the retiring one, which takes from each in turn. A barrier
  * every BARRIER objects bounds the number of objects that wait for readers. Prints lines `resident

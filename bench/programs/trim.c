@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The trim benchmark: how memory goes back over time. Allocate objects up to a number of bytes and
- * write to each; free most of them in random order; live on with little work, a few allocations and
- * frees ten times a second; free the rest, and live on; ask the allocator to return memory;
- * allocate again. With --sleep, the program calls nothing at all while it lives.
+ * The trim benchmark: how memory returns to the system over time. Allocate objects up to a number
+ * of bytes and write to each; free most of them in random order; continue with little work, a few
+ * allocations and frees ten times a second; free the rest, and continue; ask the allocator to
+ * return memory; allocate again. With --sleep, the program makes no call at all in these times.
  *
  * Built for an allocator of objects of one size, or for one of any size (BENCH_SIZED): then they
- * have 16 bytes up to --size, as many in each doubling of the size.
+ * have 16 bytes to --size, with equal numbers in each doubling.
  *
  * Prints a line "from LIBRARY" if the allocator is a preloaded one, and then lines of PHASE (grow,
  * most, rest, free, live, trim, again), how much of the phase is done (0 to 1), its seconds (of CPU
@@ -27,7 +27,7 @@
 #include "common/huge.h"
 
 #define LOOKS  10 /* in a phase */
-#define BLOCK  16 /* calls that are timed together: one would be the clock's time */
+#define BLOCK  16 /* calls that are timed together: one alone takes less than reading the clock */
 #define LITTLE 512
 #define LEAST  ((size_t)16) /* bytes of the smallest of mixed objects */
 
@@ -180,7 +180,7 @@ static void free_one(size_t i)
 	give(objects.at[objects.order[i]]);
 }
 
-/* Do this with the objects of these numbers. */
+/* Do this with the objects that have these numbers. */
 static void for_each(void (*one)(size_t), size_t from, size_t to, const char *phase)
 {
 	double began, seconds = 0;
@@ -216,7 +216,7 @@ static void work_a_little(void)
 	}
 }
 
-/* A program that continues, with little to do; looks ten times a second. */
+/* A program that continues, with little to do; measures ten times a second. */
 static void live(const struct options *options, const char *phase)
 {
 	const struct timespec pause = {.tv_nsec = 100000000};

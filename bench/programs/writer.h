@@ -99,7 +99,7 @@ static __attribute__((noinline)) void run_tables(struct writer *writer, size_t t
 	}
 }
 
-/* The same, at most at --rate. */
+/* Like replace_table(), but at most at --rate. */
 static __attribute__((noinline)) void run_paced(struct writer *writer, size_t tables)
 {
 	double began = bench_time(), tick = 1e9 / (double)job.rate;

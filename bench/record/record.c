@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A library to preload: what sizes a program allocates, and how long it keeps them.
+ * A library to preload: which sizes a program allocates, and how long it keeps them.
  * bench/record/record runs a program with it; `sheaf bench kmalloc` replays what was recorded.
  *
  * The age of an object is the number of allocations the program makes, in all threads, from its own
- * until it is freed; what is live at the end was kept. A table of live objects is searched by
- * address (open addressing, linear probing); all of it is under one lock, which every call takes.
+ * until it is freed; objects that are live at the end count as kept. A table of live objects is
+ * searched by address (open addressing, linear probing); all of it is under one lock, which every
+ * call takes.
  *
  * At exit one line of JSON goes to RECORD_OUT/PID.json: allocations, reallocations (counted as a
- * free and an allocation), frees by another thread than allocated, the most objects and bytes live,
- * and rows of size, how many were kept, and how many were freed at an age of 0, 1, 2-3, 4-7, ...
+ * free and an allocation), frees by a thread other than the allocating one, the most objects and
+ * bytes live, and rows of size, how many were kept, and how many were freed at an age of 0, 1, 2-3,
+ * 4-7, ...
  */
 #include <errno.h>
 #include <limits.h>
@@ -23,7 +25,7 @@
 #include <unistd.h>
 
 #define EXACT                                                                                      \
-	1024 /* bytes: up to here sizes are told to 8 bytes, above to an eighth of a doubling */
+	1024 /* bytes: up to here sizes are exact to 8 bytes, above to an eighth of a doubling */
 #define EXACTS	(EXACT / 8)
 #define CLASSES (EXACTS + 8 * 30)
 #define AGES	40
@@ -120,7 +122,7 @@ static void note(void *object, size_t size)
 		all.most_bytes = all.bytes;
 }
 
-/* Close the gap at i: what lies behind it may be searched for across it. */
+/* Close the gap at i: searches for entries behind it must not end there. */
 static void remove_cell(size_t i)
 {
 	size_t next = i;
@@ -150,7 +152,7 @@ static void forget(void *object)
 		return;
 	for (i = home(object); all.table[i].object != object; i = (i + 1) & (LIVE - 1))
 		if (!all.table[i].object)
-			return; /* not seen being allocated */
+			return; /* its allocation was not seen */
 	live = &all.table[i];
 	age = all.allocations - live->born - 1;
 	all.ages[live->size_class][age ? 64 - __builtin_clzl(age) : 0]++;
@@ -190,7 +192,7 @@ PUBLIC void free(void *object)
 	__libc_free(object);
 }
 
-/* Under the lock: another thread may be given the old address at once. */
+/* Under the lock: another thread may get the old address immediately. */
 PUBLIC void *realloc(void *old, size_t size)
 {
 	void *object;

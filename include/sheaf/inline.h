@@ -4,10 +4,10 @@
  * this file where a program defines SHEAF_INLINE before it; do not include it yourself.
  *
  * Each is a restartable section (rseq) of about fifteen instructions (<sheaf/section.h>). They know
- * where the words of a cache's slots lie. A cache says by `pop_by` and `push_by` whether it has
- * this layout and allows it; a library with another layout, and a cache with checks, samples,
- * counted events or charged objects, says no, and the call is made as without this file. So a
- * program stays right with every version of the library.
+ * where the words of a cache's slots lie. The words `pop_by` and `push_by` of a cache say whether
+ * it has this layout and allows inlining. In a library with another layout, and for a cache with
+ * checks, samples, counted events or charged objects, they say no, and the program makes the call.
+ * So a program works with every version of the library.
  *
  * After a section, the thread's rseq area points to the section's descriptor, in the object file
  * that made the call, until the kernel clears it. So a shared object that is unloaded by dlclose()
@@ -23,7 +23,7 @@
 #include <sheaf/section.h>
 
 /* The sections need `asm goto` with outputs, and must know where the rseq area is, which glibc
- * tells from 2.35 on. */
+ * exports since 2.35. */
 #if defined(__clang_major__)
 #define SHEAF_ASM_GOTO (__clang_major__ >= 14)
 #else
@@ -40,7 +40,7 @@
 extern "C" {
 #endif
 
-extern const ptrdiff_t __rseq_offset; /* by glibc: the rseq area, from the thread pointer */
+extern const ptrdiff_t __rseq_offset; /* from glibc: the rseq area, from the thread pointer */
 
 /* The newest object of this CPU's main sheaf; NULL: make the call. */
 static __always_inline void *__sheaf_pop_inline(struct kmem_cache *s)

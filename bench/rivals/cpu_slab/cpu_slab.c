@@ -1,29 +1,30 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * SLUB before sheaves: what libsheaf is compared with, in one run and on the same slabs.
+ * SLUB before sheaves: the baseline for libsheaf, in one run and on the same slabs.
  *
  *   CPU      HEAD --> object --> object --> slab | 1         its slab's freelist: pop and push
  *   CPU      LIST --> slab --> slab --> 1                    its partial slabs, held by nobody else
  *   node     first <-> slab <-> slab                         under the node's lock
  *   pages                                                    new slabs, and where empty ones go
  *
- * Allocation pops off HEAD. Empty: what others freed onto the slab's own freelist since becomes
- * HEAD; else the next slab of LIST is this CPU's, else one of the node (and half a LIST beside it),
- * else a new one. A free pushes onto HEAD if the object is in this CPU's slab, else onto its slab's
- * own freelist; a slab that was full goes to LIST, and LIST, if it is full, to the node.
+ * Allocation pops off HEAD. If HEAD is empty, the objects that others freed onto the slab's own
+ * freelist become HEAD; otherwise this CPU takes the next slab of LIST, or one of the node's (with
+ * half a LIST more), or a new one. A free pushes onto HEAD if the object is in this CPU's slab,
+ * else onto its slab's own freelist. A slab that was full goes to LIST; if LIST is full, all of it
+ * goes to the node.
  *
- * As fast as this design goes: HEAD says by its value which slab it is of (section.h), so that both
- * fast paths are one section with one store, and the test whose slab an object is in compares
- * addresses. Links are pointers in the objects' first words, also on the slabs' own freelists, so
- * that such a list becomes a CPU's as it is, by one exchange and without a walk.
+ * This is as fast as the design can be: the value of HEAD shows its slab (section.h), so each fast
+ * path is one section with one store, and comparing addresses tests which slab an object is in.
+ * Links are pointers in the objects' first words, also on the slabs' own freelists, so a CPU takes
+ * over such a list as it is, by one exchange and without a walk.
  *
  * Invariants
- *  T1. A slab that a slot names (HEAD or LIST) is HELD by that slot, and named by that one only.
- *      Who takes it out of there holds it.
- *  T2. In a slab's state, objects on a CPU's freelist are in use: only frees by way of the state
- *      word change it while a CPU has the slab, and they add to the freelist there (SLAB-B1).
- *  T3. The head in a state is an object's index, as SLAB-B1 to SLAB-B4 want it, but links are
- *      ours: a chain ends with its slab's address | 1. slab_take() and slab_give() never see them.
+ *  T1. A slab in a slot (HEAD or LIST) is HELD by that slot, and is in no other. The thread that
+ *      takes it out holds it.
+ *  T2. In a slab's state, objects on a CPU's freelist are in use: while a CPU has the slab, only
+ *      frees through the state word change it, and they add to the freelist there (SLAB-B1).
+ *  T3. The head in a state is an object's index, as SLAB-B1 to SLAB-B4 require, but links are ours:
+ *      a chain ends with its slab's address | 1. slab_take() and slab_give() never see them.
  *  T4. Slabs have the preferred order and no other: SPAN is one number. Without pages of that order
  *      there is no memory.
  *
@@ -102,7 +103,7 @@ static struct cpu_slab calls(bool counted)
 	return (struct cpu_slab){alloc_trylock, free_trylock};
 }
 
-/* Kernel: set_cpu_partial(); half of the objects of so many slabs are taken to be free. */
+/* Kernel: set_cpu_partial(), which assumes that half of the objects of these slabs are free. */
 static uint32_t cpu_partial_slabs(const struct slab_cache *slab)
 {
 	uint32_t size = slab->size, objects;
@@ -111,7 +112,7 @@ static uint32_t cpu_partial_slabs(const struct slab_cache *slab)
 	return (objects * 2 + slab->oo.objects - 1) / slab->oo.objects;
 }
 
-/* The cache's handle and slots: rows of its own, so that the template can hold its SPAN. */
+/* The cache's handle and slots: separate rows, so that the template can hold its SPAN. */
 static struct cpu_slab_cache *map_handle(const struct slab_cache *slab)
 {
 	const struct slot template = {
@@ -171,8 +172,8 @@ bool cpu_slab_alloc_bulk(struct cpu_slab *cache, void **objects, unsigned int n)
 	return true;
 }
 
-/* Free the array's last object and those near it that are of the same slab, as one chain; the
- * number of objects that are left in front. */
+/* Free the array's last object and those near it that are in the same slab, as one chain. Returns
+ * the number of objects left in front. */
 static unsigned int free_chain(struct cpu_slab_cache *c, void **objects, unsigned int n)
 {
 	void *tail = objects[--n], *head = tail;
@@ -214,7 +215,7 @@ unsigned int cpu_slab_trim(struct cpu_slab *cache)
 		if (head != EMPTY)
 			tiers_let_go(c, slab_of(c, (void *)head), head);
 	}
-	/* Letting go filled this CPU's list, whose row may be any. */
+	/* Releasing slabs filled the list of this CPU, which may be any. */
 	for (uint32_t row = 0; row < os.nr_rows; row++) {
 		struct slot *slot = slot_of_row((char *)c, row);
 		struct slab *list = (struct slab *)slot->home;

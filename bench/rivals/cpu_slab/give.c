@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* Frees to slabs that are not this CPU's, and slabs on their way back. See cpu_slab.c. */
+/* Frees to slabs that are not this CPU's, and the release of slabs. See cpu_slab.c. */
 #include "internal.h"
 #include "section.h"
 #include "slab/pages.h"
 #include "slab/partial.h"
 
-/* Under the lock of the slab's node, hang a held slab on its list; false if it is to be freed. */
+/* Under the lock of the slab's node, put a held slab on its list; false if it must be freed. */
 static bool add_to_node(struct cpu_slab_cache *c, struct slab_node *node, struct slab *slab)
 {
 	bool listed = partial_list(&c->slab, node, slab, false);
@@ -48,7 +48,8 @@ void tiers_free_list(struct cpu_slab_cache *c, struct slab *list)
 	}
 }
 
-/* A held slab to this CPU's list. A full list goes to the nodes; so does the slab without one. */
+/* Put a held slab on this CPU's list. A full list goes to the nodes; so does the slab if there is
+ * no list. */
 void tiers_put_partial(struct cpu_slab_cache *c, struct slab *slab)
 {
 	struct slab *list;
@@ -65,7 +66,7 @@ void tiers_put_partial(struct cpu_slab_cache *c, struct slab *slab)
 	tiers_free_list(c, slab);
 }
 
-/* Let a held slab go that is no CPU's any more; false if it has free objects and is still held. */
+/* Release a held slab that is no CPU's any more; false if it has free objects and is still held. */
 static bool let_go_full(struct cpu_slab_cache *c, struct slab *slab)
 {
 	uint64_t state = os_load_acquire(&slab->state);
@@ -100,7 +101,7 @@ static uint64_t state_with(uint64_t state, unsigned int index, unsigned int n)
 	return state & (SLAB_LISTED | SLAB_HELD) ? state : state | SLAB_HELD;
 }
 
-/* A freelist of a slab that we hold back onto the slab's own. */
+/* Put the freelist of a slab that we hold back onto the slab's own. */
 static void give_back(struct cpu_slab_cache *c, struct slab *slab, uintptr_t head)
 {
 	uintptr_t tail = head;
@@ -125,8 +126,9 @@ void tiers_let_go(struct cpu_slab_cache *c, struct slab *slab, uintptr_t head)
 }
 
 /*
- * The exchange that would empty a listed slab is made under its node's lock: before it the slab
- * cannot go away, since it has an object of ours; after it nobody else can decide about it.
+ * The exchange that would empty a listed slab is made under its node's lock: before it, the slab
+ * cannot disappear, because it has an object of ours; after it, no other thread can decide about
+ * the slab.
  */
 static __attribute__((noinline)) void free_last(struct cpu_slab_cache *c, struct slab *slab,
 						void *object, void *tail, unsigned int n)
@@ -152,7 +154,7 @@ static __attribute__((noinline)) void free_last(struct cpu_slab_cache *c, struct
 	}
 }
 
-/* Found before the exchange: false if the slab may become empty and is listed. */
+/* Called before the exchange: false if the slab may become empty and is listed. */
 static inline __attribute__((always_inline)) bool publish(struct cpu_slab_cache *c,
 							  struct slab *slab, void *object,
 							  void *tail, unsigned int n,

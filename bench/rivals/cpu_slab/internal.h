@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What the files of the baseline share: a cache's handle, and the tiers behind a CPU's freelist. */
+/* Shared by the files of the baseline: a cache's handle, and the tiers behind a CPU's freelist. */
 #ifndef BENCH_CPU_SLAB_INTERNAL_H
 #define BENCH_CPU_SLAB_INTERNAL_H
 
@@ -11,12 +11,12 @@
 
 struct cpu_slab_counts {
 	uint64_t of[CPU_SLAB_NR_COUNTERS];
-	uint64_t unused[32 - CPU_SLAB_NR_COUNTERS]; /* CPUs do not share a line */
+	uint64_t unused[32 - CPU_SLAB_NR_COUNTERS]; /* CPUs share no line */
 };
 
 /*
- * A state as the library counts in it, and flags it, with a freelist: head is the index of its
- * first object, fresh is how many objects, from the first one on, were ever taken.
+ * A state with the library's count and flags, and a freelist: head is the index of its first
+ * object; fresh is the number of objects, from the first one on, that were ever taken.
  */
 #define NO_OBJECT 0xffffu
 #define STATE(head, inuse, fresh)                                                                  \
@@ -38,7 +38,7 @@ struct cpu_slab_cache {
 	uintptr_t mask;	 /* of the address bits within a slab */
 	uintptr_t slabs; /* where the slab of address 0 would be */
 	struct slab_cache slab;
-	uint32_t cpu_partial_slabs;	/* on a CPU's list at most */
+	uint32_t cpu_partial_slabs;	/* on a CPU's list, at most */
 	uint32_t deferred;		/* new slabs are linked as needed */
 	struct cpu_slab_counts *counts; /* one for each row, or NULL */
 };
@@ -56,7 +56,7 @@ static inline void count(struct cpu_slab_cache *c, enum cpu_slab_counter counter
 		os_fetch_add_relaxed(&c->counts[os_row()].of[counter], n);
 }
 
-/* The slab an object of the cache is in: slabs are aligned to their size. */
+/* The slab that contains an object of the cache: slabs are aligned to their size. */
 static inline struct slab *slab_of(const struct cpu_slab_cache *c, const void *object)
 {
 	uintptr_t base = (uintptr_t)object & ~c->mask;
@@ -64,18 +64,19 @@ static inline struct slab *slab_of(const struct cpu_slab_cache *c, const void *o
 	return (struct slab *)(c->slabs + (base >> OS_PAGE_SHIFT) * sizeof(struct slab));
 }
 
-/* When the CPU's freelist had none: up to max objects, 0 if there is no memory. */
+/* Take objects when the CPU's freelist has none: up to max; 0 if there is no memory. */
 unsigned int tiers_alloc(struct cpu_slab_cache *c, void **objects, unsigned int max);
-/* An object of a slab which is not this CPU's, of a cache that is not counted. */
+/* Free an object of a slab that is not this CPU's; the cache is not counted. */
 void tiers_free_one(struct cpu_slab *cache, void *object);
-/* n such objects of any cache, all of one slab, linked from object to tail. */
+/* Free n such objects of any cache, all of one slab, linked from object to tail. */
 void tiers_free(struct cpu_slab_cache *c, void *object, void *tail, unsigned int n);
 
-/* A held slab goes to this CPU's partial list. */
+/* Put a held slab on this CPU's partial list. */
 void tiers_put_partial(struct cpu_slab_cache *c, struct slab *slab);
-/* A held slab and its freelist, as HEAD was, are no CPU's any more: the same, unless it is full. */
+/* A held slab and its freelist, the old HEAD, are no CPU's any more: put it there, unless it is
+ * full. */
 void tiers_let_go(struct cpu_slab_cache *c, struct slab *slab, uintptr_t head);
-/* A CPU partial list goes to the nodes, its empty slabs to the page layer. */
+/* Return a CPU's partial list to the nodes, and its empty slabs to the page layer. */
 void tiers_free_list(struct cpu_slab_cache *c, struct slab *list);
 
 #endif

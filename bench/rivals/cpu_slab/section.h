@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The baseline's per-CPU sections. They work on the slots of os/section.h, in rows of their own
- * which libsheaf's sections never see, and use three of a slot's words:
+ * The baseline's per-CPU sections. They work on the slots of os/section.h, in separate rows that
+ * libsheaf's sections never see, and use three of a slot's words:
  *
  *   pair       HEAD: the first free object of this CPU's slab; its link leads to the next one, the
  *              last one's is the slab's address | 1. So HEAD, odd, is an empty freelist and still
@@ -36,7 +36,7 @@ static inline uintptr_t *link_of(void *object)
 	return object;
 }
 
-/* How the freelist of a slab ends. */
+/* The end of a slab's freelist. */
 static inline uintptr_t end_of(const struct slab *slab)
 {
 	return (uintptr_t)page_address(slab) | EMPTY;
@@ -49,8 +49,8 @@ static inline uintptr_t end_of(const struct slab *slab)
 #include "section_aarch64.h"
 #endif
 
-/* One section: its text, outputs, further inputs, and what to do when it is through. `id` is what
- * SHEAF_RSEQ_ROW needs, and nothing for the others. */
+/* One section: its text, outputs, further inputs, and what to do after it. `id` is what
+ * SHEAF_RSEQ_ROW needs, and empty for the others. */
 #define SECTION(ROW, TEXT, OUTPUTS, INPUTS, DONE)                                                  \
 	uintptr_t t;                                                                               \
                                                                                                    \
@@ -134,7 +134,8 @@ INLINE bool rseq_take_list(char *handle, struct slab **list)
 #undef SECTION
 #endif
 
-/* The same in C, under the slot's try-lock. Slots of one row are only ever written under it. */
+/* The sections in C, under the slot's try-lock. All writes to the slots of a row are made under it.
+ */
 
 C_SECTION bool c_pop_head_bulk(char *handle, void **dst, unsigned int most, unsigned int *n)
 {
@@ -190,8 +191,7 @@ C_SECTION bool c_install(char *handle, uintptr_t head, uintptr_t *old)
 	return empty;
 }
 
-/* LIST is linked by the words of a descriptor that the library has no use for here, up to two of
- * them. */
+/* LIST is linked through up to two words of a descriptor that the library does not use here. */
 static inline uint64_t *length_of(struct slab *slab)
 {
 	return (uint64_t *)&slab->next;
@@ -264,13 +264,13 @@ static inline bool pop_head_bulk(char *handle, void **objects, unsigned int most
 	return SECTION_OF(pop_head_bulk, , handle, objects, most, n);
 }
 
-/* Put a chain of objects of one slab there, if that is this CPU's. */
+/* Put a chain of objects of one slab there, if the slab is this CPU's. */
 static inline bool push_head(char *handle, void *object, void *tail)
 {
 	return SECTION_OF(push_head, _either, handle, object, tail);
 }
 
-/* If the freelist is empty make it, and the slab it is of, another one; *old is what HEAD was. */
+/* If the freelist is empty, replace it and its slab; *old is the old HEAD. */
 static inline bool install(char *handle, uintptr_t head, uintptr_t *old)
 {
 	return SECTION_OF(install, , handle, head, old);

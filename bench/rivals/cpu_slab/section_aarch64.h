@@ -10,7 +10,7 @@
 #define SLOT_LIST "[%[t], #16]"
 #define SLOT_SPAN "[%[t], #24]"
 
-/* The next link is fetched ahead, to be written too: another CPU may have freed that object. */
+/* Prefetch the next link for writing: another CPU may have freed that object. */
 #define RSEQ_POP_HEAD                                                                              \
 	"ldr %[object], " SLOT_HEAD "\n"                                                           \
 	"tbnz %[object], #0, %l[slow]\n"                                                           \

@@ -10,7 +10,7 @@
 #define SLOT_LIST SHEAF_SLOT_HOME
 #define SLOT_SPAN SHEAF_SLOT_HOME_SIZE
 
-/* The next link is fetched ahead, to be written too: another CPU may have freed that object. */
+/* Prefetch the next link for writing: another CPU may have freed that object. */
 #define RSEQ_POP_HEAD                                                                              \
 	"movq " SLOT_HEAD ", %[object]\n"                                                          \
 	"testb $1, %b[object]\n"                                                                   \

@@ -4,9 +4,9 @@
  * CPUs, singly and in bulk, while a timer's signals abort their sections.
  *
  * Every live object carries a stamp in its first word (which a link overwrites when it is free) and
- * the stamp's complement in its last: who is handed an object that carries a pair has met a double
- * hand-out, who frees one that does not has met a writer of somebody else's. At the end everything
- * is freed: trim must leave no slab, and the counters must balance.
+ * the stamp's complement in its last: a thread that gets an object with such a pair has found a
+ * double allocation; one that frees an object without it has found a write by another owner. At the
+ * end everything is freed: trim must leave no slab, and the counters must balance.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -108,7 +108,7 @@ static void give(struct worker *w, unsigned int c, unsigned int n)
 	cpu_slab_free_bulk(caches[c], objects, held);
 }
 
-/* Put an object into a box; free what was there, which is most likely another CPU's. */
+/* Put an object into a box; free the one that was there, most likely from another CPU. */
 static void send(struct worker *w, unsigned int c)
 {
 	uint64_t **box = &boxes[c][random_below(&w->seed, NR_BOXES)], *object;
@@ -171,8 +171,8 @@ static void start_signals(void)
 	setitimer(ITIMER_REAL, &often, NULL);
 }
 
-/* More slabs, so that lists overflow and slabs go back: fill up, free every other object, the
- * rest. */
+/* More slabs, so that lists overflow and slabs are returned: fill up, free every other object, then
+ * the rest. */
 static void tide(struct worker *w, unsigned int c)
 {
 	enum {
@@ -213,7 +213,7 @@ static void check_empty(unsigned int c)
 	WANT(counter(c, CPU_SLAB_free_fastpath) + counter(c, CPU_SLAB_free_slowpath) == freed[c]);
 	WANT(counter(c, CPU_SLAB_alloc_fastpath) > 0 && counter(c, CPU_SLAB_free_fastpath) > 0);
 	WANT(counter(c, CPU_SLAB_free_frozen) > 0);
-	/* Else that depends on the other CPUs. */
+	/* Otherwise it depends on the other CPUs. */
 	WANT(!(flags[c] & CPU_SLAB_DEFERRED) || counter(c, CPU_SLAB_alloc_refill) > 0);
 	WANT(counter(c, CPU_SLAB_cpu_partial_free) > 0 &&
 	     counter(c, CPU_SLAB_cpu_partial_alloc) > 0);
@@ -266,7 +266,7 @@ int main(int argc, char **argv)
 			if (boxes[c][i])
 				cpu_slab_free(caches[c], unstamp(c, boxes[c][i]));
 		tide(&workers[0], c);
-		tide(&workers[0], c); /* from what the first one left in every tier */
+		tide(&workers[0], c); /* from the state that the first one left in every tier */
 		show(c);
 		check_empty(c);
 	}

@@ -4,9 +4,9 @@
 #include "section.h"
 #include "slab/partial.h"
 
-#define PORTION 16 /* objects linked at a time, if that is deferred */
+#define PORTION 16 /* objects linked at a time, if linking is deferred */
 
-/* What a held slab had to give: objects for the caller, and a freelist, which may be empty. */
+/* What a held slab supplied: objects for the caller, and a freelist, which may be empty. */
 struct taken {
 	unsigned int n;
 	uintptr_t head;
@@ -18,7 +18,7 @@ static uintptr_t fresh_object(const struct cpu_slab_cache *c, const struct slab 
 	return (uintptr_t)slab_object(&c->slab, slab, position);
 }
 
-/* Link the objects from position `from` to `end`; the freelist. */
+/* Link the objects from position `from` to `end`. Returns the freelist. */
 static uintptr_t link_fresh(const struct cpu_slab_cache *c, const struct slab *slab,
 			    unsigned int from, unsigned int end)
 {
@@ -37,7 +37,7 @@ static uintptr_t link_fresh(const struct cpu_slab_cache *c, const struct slab *s
 	return head;
 }
 
-/* How many never used objects of a slab that has `left` are taken for a caller who wants max. */
+/* How many of a slab's `left` unused objects are taken for a caller that wants max. */
 static unsigned int fresh_wanted(const struct cpu_slab_cache *c, unsigned int left,
 				 unsigned int max)
 {
@@ -46,7 +46,7 @@ static unsigned int fresh_wanted(const struct cpu_slab_cache *c, unsigned int le
 	return c->deferred && wanted < left ? wanted : left;
 }
 
-/* Objects from position `from` to `end` for the caller, as they are if linking is deferred. */
+/* The objects from position `from` to `end` for the caller, unlinked if linking is deferred. */
 static struct taken hand_fresh(const struct cpu_slab_cache *c, const struct slab *slab,
 			       unsigned int from, unsigned int end, void **objects,
 			       unsigned int max)
@@ -61,8 +61,8 @@ static struct taken hand_fresh(const struct cpu_slab_cache *c, const struct slab
 }
 
 /*
- * What a held slab's own freelist has, else what of it was never used. False if it has nothing: it
- * belongs then to whoever frees into it first.
+ * Take a held slab's own freelist, or else its unused objects. False if it has neither: then it
+ * belongs to the thread that first frees into it.
  */
 static bool take_from(struct cpu_slab_cache *c, struct slab *slab, void **objects, unsigned int max,
 		      struct taken *taken)
@@ -90,7 +90,7 @@ static bool take_from(struct cpu_slab_cache *c, struct slab *slab, void **object
 	return true;
 }
 
-/* Make a held slab and what is left of its freelist this CPU's, wherever that is now. */
+/* Make a held slab and the rest of its freelist this CPU's, whichever CPU that is now. */
 static void make_cpu_slab(struct cpu_slab_cache *c, struct slab *slab, uintptr_t head)
 {
 	uintptr_t old = EMPTY;
@@ -98,11 +98,11 @@ static void make_cpu_slab(struct cpu_slab_cache *c, struct slab *slab, uintptr_t
 	if (!install((char *)c, head, &old))
 		tiers_let_go(c, slab, head);
 	else if (old != EMPTY)
-		/* Exhausted by others since, or another CPU's than it was. */
+		/* Others have exhausted it since, or the thread has moved to another CPU. */
 		tiers_let_go(c, slab_of(c, (void *)old), old);
 }
 
-/* A slab of a node's list; some more of them go to this CPU's. */
+/* Take a slab of a node's list, and move some more to this CPU's list. */
 static struct slab *take_partial(struct cpu_slab_cache *c, unsigned int nr_node, bool wait)
 {
 	struct slab_node *node = os_load_acquire(&c->slab.nodes[nr_node]);
@@ -162,7 +162,7 @@ static struct slab *new_slab(struct cpu_slab_cache *c, unsigned int nr_node, voi
 	return slab;
 }
 
-/* A slab that we hold, and what was taken from it: this CPU's, or the next one. */
+/* Make a slab that we hold, with what was taken from it, this CPU's; or take the next one. */
 static struct slab *next_slab(struct cpu_slab_cache *c, uintptr_t head, void **objects,
 			      unsigned int max, struct taken *taken)
 {
@@ -197,7 +197,7 @@ unsigned int tiers_alloc(struct cpu_slab_cache *c, void **objects, unsigned int 
 	struct taken taken;
 	struct slab *slab;
 
-	/* Out of the slot with it: who holds it may look at it without the section (T1). */
+	/* Take it out of the slot: its holder may examine it without the section (T1). */
 	if (!install((char *)c, EMPTY, &head) && pop_head((char *)c, objects)) {
 		count(c, CPU_SLAB_alloc_fastpath, 1);
 		return 1;
