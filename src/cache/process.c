@@ -73,8 +73,8 @@ static void before_fork(void)
 	os_lock(&caches.family);
 	os_lock(&caches.lock);
 	grace_lock_all();
-	group_lock();
-	stock_lock();
+	os_lock(&groups.lock);
+	os_lock(&stock_drains);
 	sheaf_lock_drains();
 	rcu_any_lock_for_fork();
 	sheaf_rcu_lock_for_fork();
@@ -99,8 +99,8 @@ static void after_fork(void)
 	sheaf_rcu_unlock_after_fork();
 	rcu_any_unlock_after_fork();
 	sheaf_unlock_drains();
-	stock_unlock();
-	group_unlock();
+	os_unlock(&stock_drains);
+	os_unlock(&groups.lock);
 	grace_unlock_all();
 	os_unlock(&caches.lock);
 	os_unlock(&caches.family);
@@ -226,12 +226,11 @@ static OS_COLD void report_no_memory(void)
 
 bool caches_ready(void)
 {
+	OS_KEEP_ERRNO;
 	bool begun = false;
-	int saved;
 
 	if (os_load_acquire(&caches.ready))
 		return true;
-	saved = errno;
 	/* Before the lock is first taken: a child that inherited a locked lock could never
 	 * continue. */
 	pthread_once(&fork_once, handle_fork);
@@ -253,7 +252,6 @@ bool caches_ready(void)
 	os_report_kept();
 	if (begun)
 		os_tell_start();
-	errno = saved;
 	return os_load_acquire(&caches.ready);
 }
 

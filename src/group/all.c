@@ -42,16 +42,6 @@ void group_for_each(void (*look)(void *data, struct kmem_group *g), void *data)
 	os_unlock(&groups.lock);
 }
 
-void group_lock(void)
-{
-	os_lock(&groups.lock);
-}
-
-void group_unlock(void)
-{
-	os_unlock(&groups.lock);
-}
-
 /* --- fork ------------------------------------------------------------------------------------- */
 
 /* A callback that forked goes on here; those of other threads have vanished. */

@@ -188,8 +188,6 @@ void group_add_up(void);
  * held. */
 void group_for_each(void (*look)(void *data, struct kmem_group *g), void *data);
 
-void group_lock(void);
-void group_unlock(void);
 /* In a forked child, with the lock held: the other threads' references are gone, and each usage
  * becomes zero, as are the stocks. */
 void group_after_fork(void);

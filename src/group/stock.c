@@ -9,7 +9,7 @@
 
 struct section_slots stocks[STOCK_SLOTS];
 
-static struct os_lock stock_drain_lock = OS_LOCK_INIT(OS_RANK_STOCKS);
+struct os_lock stock_drains = OS_LOCK_INIT(OS_RANK_STOCKS);
 
 bool stock_begin(void)
 {
@@ -249,7 +249,7 @@ void stock_drain(const struct kmem_group *g)
 {
 	if (!stock_bytes(g))
 		return;
-	os_lock(&stock_drain_lock);
+	os_lock(&stock_drains);
 	slots_for_each(s) os_store_release(&s->stop, 1);
 	os_fence();
 	if (os.backend == OS_BACKEND_TRYLOCK)
@@ -257,17 +257,7 @@ void stock_drain(const struct kmem_group *g)
 	else if (os_membarrier())
 		drain_words(g);
 	slots_for_each(s) os_store_release(&s->stop, 0);
-	os_unlock(&stock_drain_lock);
-}
-
-void stock_lock(void)
-{
-	os_lock(&stock_drain_lock);
-}
-
-void stock_unlock(void)
-{
-	os_unlock(&stock_drain_lock);
+	os_unlock(&stock_drains);
 }
 
 static void forget_row(const struct section_slots *s, unsigned int row)

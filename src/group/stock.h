@@ -45,6 +45,7 @@ _Static_assert(STOCK_AT ==
 _Static_assert(KMEM_GROUP_STOCK == 1u << SECTION_STOCK_BITS, "sections know the most bytes");
 
 extern struct section_slots stocks[STOCK_SLOTS] __attribute__((visibility("hidden")));
+extern struct os_lock stock_drains; /* held during a drain */
 
 /* Take the handles. With OS_RANK_CACHES held. False: no memory. */
 bool stock_begin(void);
@@ -77,9 +78,7 @@ uint64_t stock_bytes(const struct kmem_group *g);
 /* Give the stocks of this group and those below it back. Sleeps. O(CPUs in use). */
 void stock_drain(const struct kmem_group *g);
 
-/* Around fork(), and in the child. */
-void stock_lock(void);
-void stock_unlock(void);
+/* In a forked child. */
 void stock_forget(void);
 
 #endif
