@@ -4,7 +4,6 @@
  * headers declare what is done with it:
  *
  *     process.h    the process: first use, fork, exit
- *     create.h     create.c, destroy.c
  *     paths.h      allocating and freeing: fast.c, slow.c, bulk.c, nolock.c
  *     checked.h    objects of debug caches, and guarded ones
  *     block.h      objects and large blocks, for calls that get any pointer; retired ones
@@ -86,6 +85,15 @@ struct caches {
 };
 
 extern struct caches caches;
+
+/* --- create.c, destroy.c ---------------------------------------------------------------------- */
+
+/* kmem_cache_create(), except that its reports are deferred. */
+struct kmem_cache *cache_create(const char *name, size_t size, const struct kmem_cache_args *args,
+				slab_flags_t flags);
+/* Free all of it except the handle, which then has no owner. The cache is on no list, and no object
+ * is in use. */
+void cache_unmake(struct kmem_cache *s);
 
 /* --- handles that may not be used: destroy.c -------------------------------------------------- */
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Create: check the arguments, then share a cache with the same layout or create a new one. */
 
-#include "cache/create.h"
 #include "cache/account.h"
 #include "cache/block.h"
 #include "cache/hardened.h"

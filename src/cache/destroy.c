@@ -3,7 +3,6 @@
 #include <sheaf/rcu.h>
 
 #include "cache/account.h"
-#include "cache/create.h"
 #include "cache/destroyed_stats.h"
 #include "cache/list.h"
 #include "cache/publish.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* The family of caches, its first use, and kmalloc(); see kmalloc.h. */
 #include "kmalloc/kmalloc.h"
-#include "cache/create.h"
 
 #include <limits.h>
 #include <stdio.h>

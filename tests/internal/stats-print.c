@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cache/create.h"
 #include "cache/list.h"
 #include "kit/by_hand.h"
 #include "kit/held.h"
