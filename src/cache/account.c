@@ -147,7 +147,7 @@ bool account_taken(struct kmem_cache *s, gfp_t flags, size_t n, void **objects)
 	return true;
 }
 
-bool account_taken_try(struct kmem_cache *s, gfp_t flags, void *object)
+bool account_taken_nowait(struct kmem_cache *s, gfp_t flags, void *object, enum group_force force)
 {
 	uint32_t number = payer(s, flags);
 	struct kmem_group *limit;
@@ -156,23 +156,13 @@ bool account_taken_try(struct kmem_cache *s, gfp_t flags, void *object)
 		take_unpaid(s, 1, &object);
 		return true;
 	}
-	limit = stock_charge(number, bytes_charged(s), GROUP_TRY);
+	limit = stock_charge(number, bytes_charged(s), force);
 	if (limit)
 		group_fails(limit);
 	if (limit || own(s, object, number, false))
 		return !limit;
 	stock_uncharge(number, bytes_charged(s));
 	return false;
-}
-
-void account_taken_forced(struct kmem_cache *s, gfp_t flags, void *object)
-{
-	uint32_t number = object ? payer(s, flags) : GROUP_NONE;
-
-	if (!number)
-		take_unpaid(s, 1, &object);
-	else if (own(s, object, number, false))
-		stock_charge(number, bytes_charged(s), GROUP_FORCE);
 }
 
 /* A pointer into an object takes no number: it is not freed, wherever that is found. */
@@ -286,11 +276,8 @@ void account_begin(struct kmem_cache *s, uint32_t accounted)
 	os_store_release(&s->calls.push_by, calls.push_by);
 	os_store_release(&s->calls.free, calls.free);
 	/* The others may be exchanged meanwhile: cache_flow_changed(). */
-	if (accounted != ACCOUNT_ALL)
-		return;
-	os_store_release(&s->calls.pop_by, calls.pop_by);
-	os_store_release(&s->calls.alloc, calls.alloc);
-	os_store_release(&s->calls.alloc_plain, calls.alloc_plain);
+	if (accounted == ACCOUNT_ALL)
+		cache_set_alloc(s, calls);
 }
 
 void cache_leave_group(struct kmem_cache *s)
@@ -298,54 +285,4 @@ void cache_leave_group(struct kmem_cache *s)
 	if (s->group)
 		group_put(group_of_number(s->group));
 	s->group = s->accounted = 0;
-}
-
-/* --- what is charged -------------------------------------------------------------------------- */
-
-struct account_walk {
-	account_look *look;
-	void *data;
-};
-
-static void look_at_object(void *data, struct slab_cache *cache, uint32_t number)
-{
-	const struct account_walk *walk = data;
-
-	if (group_is_number(number))
-		walk->look(walk->data, cache, cache->size, number);
-}
-
-static void look_at_block(void *data, const void *block, size_t size, uint32_t number)
-{
-	const struct account_walk *walk = data;
-
-	(void)block;
-	if (group_is_number(number))
-		walk->look(walk->data, &kmalloc_large.sheaf.slab, size, number);
-}
-
-void account_for_each(account_look *look, void *data)
-{
-	struct account_walk walk = {look, data};
-
-	owner_for_each(look_at_object, &walk);
-	guard_for_each_owned(look_at_object, &walk);
-	large_for_each_owned(look_at_block, &walk);
-}
-
-/* --- fork ------------------------------------------------------------------------------------- */
-
-static void count(void *data, const struct slab_cache *cache, uint64_t bytes, uint32_t number)
-{
-	(void)data, (void)cache;
-	for (struct kmem_group *g = group_of_number(number); g->parent; g = g->parent)
-		g->usage += bytes;
-}
-
-void account_after_fork(void)
-{
-	if (!groups_exist())
-		return;
-	account_for_each(count, NULL);
-	group_end_forgotten();
 }

@@ -88,10 +88,9 @@ uint32_t *account_place(struct kmem_cache *s, void *object, bool wait);
 /* Charge n objects that the program gets. False: a limit is reached, or there is no memory. May
  * reclaim, if the flags allow it. */
 bool account_taken(struct kmem_cache *s, gfp_t flags, size_t n, void **objects);
-/* The same for one object, in any context. */
-bool account_taken_try(struct kmem_cache *s, gfp_t flags, void *object);
-/* The same for an object of a lent sheaf, which cannot fail. */
-void account_taken_forced(struct kmem_cache *s, gfp_t flags, void *object);
+/* The same for one object, in any context. GROUP_FORCE: for an object of a lent sheaf, which cannot
+ * fail. */
+bool account_taken_nowait(struct kmem_cache *s, gfp_t flags, void *object, enum group_force force);
 /* The program frees these objects, or their grace period has passed. What checks the cache has
  * come before: an ignored free gives nothing back. */
 void account_freed(struct kmem_cache *s, size_t n, void *const *objects);
@@ -131,8 +130,6 @@ int cache_verify_charges(struct kmem_cache *s);
 struct kmem_group *account_living(uint32_t number);
 /* Its numbers. */
 void account_read_group(struct kmem_group *g, struct kmem_group_stats *out);
-
-/* --- what is charged -------------------------------------------------------------------------- */
 
 /* Call look() for all that is charged: objects of slabs, guarded ones and large blocks. What other
  * threads allocate or free meanwhile may be left out, or seen with another group. */

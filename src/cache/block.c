@@ -13,7 +13,7 @@ static struct block block_of_guarded(const void *pointer)
 	char *start = guard_find(pointer, &cache, &size);
 
 	return start ? (struct block){BLOCK_OBJECT, cache_of_slab(cache), start, size}
-		     : (struct block){BLOCK_NONE, NULL, NULL, 0};
+		     : (struct block){.kind = BLOCK_NONE};
 }
 
 struct block block_of(const void *pointer)
@@ -30,7 +30,7 @@ struct block block_of(const void *pointer)
 		char *start = slab_object_around(owner, slab, pointer);
 
 		if (!start)
-			return (struct block){BLOCK_NONE, NULL, NULL, 0};
+			return (struct block){.kind = BLOCK_NONE};
 		/* Of a debug cache's object, only the requested bytes are usable. */
 		return (struct block){BLOCK_OBJECT, s, start,
 				      cache_is_checked(s) ? debug_size(owner, start)
@@ -41,7 +41,7 @@ struct block block_of(const void *pointer)
 	mapping = map_find(pointer);
 	if (mapping.address)
 		return (struct block){BLOCK_MAPPING, NULL, mapping.address, mapping.size};
-	return (struct block){BLOCK_NONE, NULL, NULL, 0};
+	return (struct block){.kind = BLOCK_NONE};
 }
 
 /* The ranges cover all addresses that they reserve: no other allocator can own a free address in

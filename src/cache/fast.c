@@ -292,11 +292,14 @@ struct sheaf_calls cache_calls_destroyed(void)
 	return SLOW_CALLS(destroyed);
 }
 
-void cache_refuse_allocations(struct kmem_cache *s)
+void cache_set_alloc(struct kmem_cache *s, struct sheaf_calls calls)
 {
-	struct sheaf_calls calls = cache_calls_destroyed();
-
 	os_store_release(&s->calls.pop_by, calls.pop_by);
 	os_store_release(&s->calls.alloc, calls.alloc);
 	os_store_release(&s->calls.alloc_plain, calls.alloc_plain);
+}
+
+void cache_refuse_allocations(struct kmem_cache *s)
+{
+	cache_set_alloc(s, cache_calls_destroyed());
 }

@@ -2,7 +2,42 @@
 /* The numbers of groups, and whether they agree with their objects (GROUP-G1). */
 
 #include "cache/account.h"
+#include "cache/block.h"
 #include "cache/list.h"
+#include "debug/guard.h"
+
+struct account_walk {
+	account_look *look;
+	void *data;
+};
+
+static void look_at_object(void *data, struct slab_cache *cache, uint32_t number)
+{
+	const struct account_walk *walk = data;
+
+	if (group_is_number(number))
+		walk->look(walk->data, cache, cache->size, number);
+}
+
+static void look_at_block(void *data, const void *block, size_t size, uint32_t number)
+{
+	const struct account_walk *walk = data;
+
+	(void)block;
+	if (group_is_number(number))
+		walk->look(walk->data, &kmalloc_large.sheaf.slab, size, number);
+}
+
+void account_for_each(account_look *look, void *data)
+{
+	struct account_walk walk = {look, data};
+
+	owner_for_each(look_at_object, &walk);
+	guard_for_each_owned(look_at_object, &walk);
+	large_for_each_owned(look_at_block, &walk);
+}
+
+/* --- numbers ---------------------------------------------------------------------------------- */
 
 static uint64_t or_zero(uint64_t limit)
 {
@@ -135,4 +170,21 @@ SHEAF_PUBLIC int kmem_group_verify(void)
 		faults += cache_verify_charges(s);
 	cache_leave();
 	return faults;
+}
+
+/* --- fork ------------------------------------------------------------------------------------- */
+
+static void count(void *data, const struct slab_cache *cache, uint64_t bytes, uint32_t number)
+{
+	(void)data, (void)cache;
+	for (struct kmem_group *g = group_of_number(number); g->parent; g = g->parent)
+		g->usage += bytes;
+}
+
+void account_after_fork(void)
+{
+	if (!groups_exist())
+		return;
+	account_for_each(count, NULL);
+	group_end_forgotten();
 }

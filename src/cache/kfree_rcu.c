@@ -136,7 +136,7 @@ bool cache_retire(struct kmem_cache *s, void *object, const char *call)
 static OS_COLD void retire_slow(struct kmem_cache *s, void *object, size_t offset)
 {
 	const char *call = offset == RCU_NO_HEAD ? "kmem_cache_free_rcu" : "kfree_rcu";
-	int saved = errno;
+	OS_KEEP_ERRNO;
 
 	/* A hardened cache checks the object first. */
 	if (s && !cache_is_hardened(s) && sheaf_push_remote((char *)s, object, true))
@@ -147,7 +147,6 @@ static OS_COLD void retire_slow(struct kmem_cache *s, void *object, size_t offse
 			  "passed; the object is leaked. kfree_rcu(pointer, field) needs no memory",
 			  call, retired_name(s), object);
 	cache_leave();
-	errno = saved;
 }
 
 /* The cache to which an object at this address belongs, by its page; or NULL. */
@@ -252,7 +251,7 @@ static void retire_or_wait(struct kmem_cache *s, void *object)
 static OS_NOINLINE void retire_sleeping(void *object)
 {
 	struct kmem_cache *s = owner_of(object);
-	int saved = errno;
+	OS_KEEP_ERRNO;
 
 	if (ZERO_OR_NULL_PTR(object) || (s && push_called(s, object)))
 		return;
@@ -261,7 +260,6 @@ static OS_NOINLINE void retire_sleeping(void *object)
 	if (cache_retire(s, object, "kfree_rcu_mightsleep"))
 		retire_or_wait(s, object);
 	cache_leave();
-	errno = saved;
 }
 
 SHEAF_PUBLIC OS_FAST void kvfree_rcu_mightsleep(const void *pointer)

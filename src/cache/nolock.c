@@ -34,7 +34,7 @@ static OS_COLD void *watch_taken_nolock(struct kmem_cache *s, void *object)
 /* The program gets nothing: return the object. */
 static OS_COLD void *charge(struct kmem_cache *s, void *object, gfp_t gfp)
 {
-	if (!object || account_taken_try(s, gfp, object))
+	if (!object || account_taken_nowait(s, gfp, object, GROUP_TRY))
 		return object;
 	kmem_cache_free_nolock(s, object);
 	return NULL;

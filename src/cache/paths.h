@@ -35,6 +35,8 @@ void cache_choose_calls(struct kmem_cache *s);
 bool cache_is_plain(const struct kmem_cache *s);
 /* The calls without accounting. */
 struct sheaf_calls cache_base_calls(struct kmem_cache *s);
+/* Exchange the calls that allocate. */
+void cache_set_alloc(struct kmem_cache *s, struct sheaf_calls calls);
 /* From now on allocations of a leaked cache fail, after a report. */
 void cache_refuse_allocations(struct kmem_cache *s);
 /* The calls of a destroyed cache, which only report that it was destroyed. */

@@ -162,6 +162,14 @@ static OS_COLD struct sheaf *fail_prefill(struct kmem_cache *s, struct sheaf *sh
 	return NULL;
 }
 
+/* A sheaf that the user did not have, or NULL. */
+static inline struct slab_sheaf *lend_new(struct kmem_cache *s, gfp_t gfp, struct sheaf *sheaf)
+{
+	if (sheaf && !may_lend(s, gfp, sheaf, 0))
+		sheaf = fail_prefill(s, sheaf);
+	return to_user(s, sheaf, 0);
+}
+
 static struct sheaf *lend_filled(struct kmem_cache *s, gfp_t gfp, struct sheaf *spare,
 				 unsigned int n)
 {
@@ -219,15 +227,14 @@ SHEAF_PUBLIC struct slab_sheaf *kmem_cache_prefill_sheaf(struct kmem_cache *s, g
 		sheaf = prefill_lend_spare(&s->sheaf);
 	if (!sheaf || sheaf->size < size)
 		sheaf = prefill(s, gfp, sheaf, size);
-	if (sheaf && !may_lend(s, gfp, sheaf, 0))
-		sheaf = fail_prefill(s, sheaf);
-	return to_user(s, sheaf, 0);
+	return lend_new(s, gfp, sheaf);
 }
 
 SHEAF_PUBLIC int kmem_cache_refill_sheaf(struct kmem_cache *s, gfp_t gfp,
 					 struct slab_sheaf **sheafp, unsigned int size)
 {
-	struct sheaf *sheaf = sheafp ? of_user(*sheafp) : NULL, *larger;
+	struct sheaf *sheaf = sheafp ? of_user(*sheafp) : NULL;
+	struct slab_sheaf *larger;
 
 	if (cache_is_unusable(s, "kmem_cache_refill_sheaf"))
 		return -EINVAL;
@@ -257,14 +264,12 @@ SHEAF_PUBLIC int kmem_cache_refill_sheaf(struct kmem_cache *s, gfp_t gfp,
 		cache_leave();
 		return done ? 0 : -ENOMEM;
 	}
-	larger = prefill(s, gfp, NULL, size);
-	if (larger && !may_lend(s, gfp, larger, 0))
-		larger = fail_prefill(s, larger);
+	larger = lend_new(s, gfp, prefill(s, gfp, NULL, size));
 	if (!larger)
 		return -ENOMEM;
 	from_user(s, sheaf);
 	give_back(s, sheaf, gfp);
-	*sheafp = to_user(s, larger, 0);
+	*sheafp = larger;
 	tools_wrote(sheafp, sizeof(*sheafp));
 	return 0;
 }
@@ -295,8 +300,8 @@ SHEAF_PUBLIC void *__kmem_cache_alloc_from_sheaf(struct kmem_cache *s, gfp_t gfp
 	if (!s || !is_out(s, of_user(sheaf), "kmem_cache_alloc_from_sheaf"))
 		return NULL;
 	object = prefill_pop(of_user(sheaf));
-	if (os_watched())
-		account_taken_forced(s, gfp, object);
+	if (object && os_watched())
+		account_taken_nowait(s, gfp, object, GROUP_FORCE);
 	if (gfp & ~SHEAF_GFP_PLAIN)
 		clear_object(s, object, gfp);
 	return object;
