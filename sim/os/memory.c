@@ -19,7 +19,6 @@
 
 #include "os/atomic.h"
 #include "os/counters.h"
-#include "os/file.h"
 #include "os/linux/linux.h"
 #include "os/machine.h"
 #include "sim/state.h"
@@ -163,7 +162,7 @@ char *os_map_rows(unsigned int n, const struct slot *slot)
 	template = template_file(rows, size / ROW_BYTES, n);
 	if (template.file < 0 || !template_map(&template, rows, size / ROW_BYTES))
 		sim_fail("%u areas of slots cannot be mapped", n);
-	os_file_close(template.file);
+	close(template.file);
 	/* The CPUs' rows come after nobody's row and the row of handles. */
 	for (unsigned int i = 0; i < n; i++)
 		areas[nr_areas++] = rows + i * os_area_bytes() + 2 * ROW_BYTES;
