@@ -27,6 +27,7 @@ extern bool os_assert_off;
 #endif
 
 #ifdef SHEAF_DEBUG
+/* In linux/lock.c. */
 void os_assert_failed(const char *what) __attribute__((cold, noreturn));
 
 #define OS_ASSERT_TEXT(line) #line

@@ -8,7 +8,7 @@
  * and else a thread's first read allocates it. In a program that is linked with the static library,
  * a read is one load.
  *
- * Callers: src/group/, and the paths of charged objects in src/cache/.
+ * In linux/thread.c. Callers: src/group/, and the paths of charged objects in src/cache/.
  */
 #ifndef SHEAF_OS_CURRENT_H
 #define SHEAF_OS_CURRENT_H

@@ -95,6 +95,8 @@ extern struct os_machine os __attribute__((visibility("hidden"))); /* no GOT on 
 /* Fill in `os`. Called once; reads /sys and never fails (unknown nodes count as one). */
 void os_init(void);
 
+/* --- linux/backend.c -------------------------------------------------------------------------- */
+
 /* The row, and the number, of the CPU on which this thread runs now. Hints: the thread may have
  * moved on return. */
 unsigned int os_row(void);
@@ -102,6 +104,15 @@ unsigned int os_cpu(void);
 
 /* False in a thread whose rseq area the kernel does not maintain: no section can run there. */
 bool os_registered(void);
+
+/* Abort every section that runs on another CPU of this process, and order memory as if each of its
+ * threads had executed a full fence. Returns false if the kernel refuses. */
+bool os_membarrier(void);
+/* For a constructor: register for os_membarrier() if this is the process's only thread. Beside
+ * others the kernel waits for all CPUs, 10 ms, and the first use would. */
+void os_register_early(void);
+/* In a forked child. */
+void os_after_fork(void);
 
 /* Slow calls check each object that the program gets or frees. Another thread may set it: with the
  * first group, or the first cache of secrets. */
@@ -115,29 +126,23 @@ static inline unsigned int os_node(void)
 	return os.nr_nodes == 1 ? 0 : os.node_of_row[os_row()];
 }
 
-/* Abort every section that runs on another CPU of this process, and order memory as if each of its
- * threads had executed a full fence. Returns false if the kernel refuses. */
-bool os_membarrier(void);
-/* For a constructor: register for os_membarrier() if this is the process's only thread. Beside
- * others the kernel waits for all CPUs, 10 ms, and the first use would. */
-void os_register_early(void);
-/* In linux/loaded.c, for a constructor because it takes the loader's lock: keep the shared object
- * that contains this code loaded. */
-void os_stay_loaded(void);
-/* In linux/constant.c. Returns true if this address is in the program's own file, in memory that is
- * never written or unloaded. */
-bool os_is_constant(const void *address);
-/* Must be called in a forked child. */
-void os_after_fork(void);
+/* --- others of linux/ ------------------------------------------------------------------------- */
 
-/* The node that the calling thread's memory policy prefers now, or OS_NO_NODE. */
-int os_policy_node(void);
-
-/* A number that identifies the calling thread. */
+/* In thread.c. A number that identifies the calling thread. */
 uintptr_t os_self(void);
 /* The thread's number in the system and its tools. Takes a system call, or a load
  * (os.thread_offset). */
 uint32_t os_thread(void);
+/* In policy.c. The node that the calling thread's memory policy prefers now, or OS_NO_NODE. */
+int os_policy_node(void);
+/* In loaded.c, for a constructor because it takes the loader's lock: keep the shared object
+ * that contains this code loaded. */
+void os_stay_loaded(void);
+/* In constant.c. Returns true if this address is in the program's own file, in memory that is
+ * never written or unloaded. */
+bool os_is_constant(const void *address);
+
+/* --- linux/machine.c -------------------------------------------------------------------------- */
 
 /* Sleep 50 µs, or let another invented CPU run: for loops that wait for another thread. */
 void os_sleep_briefly(void);

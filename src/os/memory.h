@@ -92,7 +92,7 @@ void os_advise_huge(void *address, size_t size, bool huge);
 void os_resident(size_t *now, size_t *peak);
 /* Has the process locked any memory, as far as is known? */
 bool os_locks_memory(void);
-/* Prefer memory of this node for addresses that have not been touched yet. */
+/* In linux/policy.c. Prefer memory of this node for addresses that have not been touched yet. */
 void os_prefer_node(void *address, size_t size, unsigned int node);
 
 /*

@@ -14,10 +14,19 @@
  * bound of the CPU numbers is known. */
 bool topology_find(void);
 
-/* --- release.c: the kernel's version ---------------------------------------------------------- */
+/* --- backend.c -------------------------------------------------------------------------------- */
 
-/* May this release, as uname() has it, lose aborts of restartable sections on AArch64? */
+/* May this release of the kernel, as uname() has it, lose aborts of sections on AArch64? */
 bool release_loses_aborts(const char *release);
+/* Are CPU numbers known to be below os.nr_cpus? */
+void backend_choose(bool rows_known);
+/* What a row is; once it is known which nodes have CPUs. */
+void backend_choose_rows(void);
+
+/* --- thread.c --------------------------------------------------------------------------------- */
+
+/* Find os.thread_offset. */
+void thread_find_number(void);
 
 /* --- cgroup.c: limits of the process's control group ------------------------------------------ */
 

@@ -8,7 +8,6 @@
 #include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
 #include <sys/sysinfo.h>
 #include <unistd.h>
 
@@ -17,7 +16,6 @@
 #include "os/machine.h"
 #include "os/report/report.h"
 
-#define MPOL_PREFERRED 1
 #ifndef MADV_DONTNEED_LOCKED
 #define MADV_DONTNEED_LOCKED 24 /* newer than some C libraries */
 #endif
@@ -199,17 +197,4 @@ void os_advise_huge(void *address, size_t size, bool huge)
 	OS_KEEP_ERRNO;
 
 	madvise(address, size, huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
-}
-
-void os_prefer_node(void *address, size_t size, unsigned int node)
-{
-	OS_KEEP_ERRNO;
-	int where = os.memory_of_node[node];
-	unsigned long mask;
-
-	if (where == OS_NO_NODE)
-		return;
-	mask = 1ul << where;
-	/* If it is refused, as in a container without the node, the addresses are only labelled. */
-	syscall(SYS_mbind, address, size, MPOL_PREFERRED, &mask, OS_MAX_NODES + 1, 0);
 }

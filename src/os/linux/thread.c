@@ -1,13 +1,20 @@
 /* SPDX-License-Identifier: MIT */
-/* The library's thread, and cancellation; see os/thread.h. */
+/* Threads: their numbers, current groups and cancellation, and the library's own one; see
+ * os/thread.h and os/current.h. */
 #include "os/thread.h"
 
 #include <pthread.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "os/atomic.h"
+#include "os/current.h"
+#include "os/linux/linux.h"
 #include "os/machine.h"
 
 /* More than its calls need, and than the thread-local storage of usual programs, which is part of
@@ -83,4 +90,74 @@ bool os_on_signal_stack(void)
 	stack_t own;
 
 	return sigaltstack(NULL, &own) == 0 && own.ss_flags & SS_ONSTACK;
+}
+
+/* --- its numbers ------------------------------------------------------------------------------ */
+
+/* More than the size of a thread's structure. */
+#define MOST_THREAD_OFFSET 8192
+
+/*
+ * glibc stores each thread's number at a fixed distance from the thread pointer, and asks the
+ * kernel to clear it when the thread ends. The kernel reports this address.
+ */
+void thread_find_number(void)
+{
+#if defined(__GLIBC__) && (defined(__x86_64__) || defined(__aarch64__))
+	char *self = __builtin_thread_pointer();
+	int *number = NULL;
+
+	if (!prctl(PR_GET_TID_ADDRESS, &number, 0, 0, 0) && number &&
+	    labs((char *)number - self) < MOST_THREAD_OFFSET && *number == syscall(SYS_gettid))
+		os.thread_offset = (char *)number - self;
+#endif
+}
+
+uintptr_t os_self(void)
+{
+	return (uintptr_t)pthread_self();
+}
+
+uint32_t os_thread(void)
+{
+#if defined(__x86_64__) || defined(__aarch64__)
+	if (os.thread_offset)
+		return *(volatile uint32_t *)((char *)__builtin_thread_pointer() +
+					      os.thread_offset);
+#endif
+	return (uint32_t)syscall(SYS_gettid);
+}
+
+/* --- its current group ------------------------------------------------------------------------ */
+
+__thread struct os_current os_group_of_thread;
+
+static struct {
+	pthread_key_t key;
+	void (*end)(uint32_t group);
+} at_end;
+
+/* Other destructors may run later, and make a group current again: then this runs again. */
+static void thread_ends(void *unused)
+{
+	uint32_t group = os_group_of_thread.own;
+
+	(void)unused;
+	os_group_of_thread = (struct os_current){.own = 0};
+	if (group)
+		at_end.end(group);
+}
+
+bool os_at_thread_end(void (*end)(uint32_t group))
+{
+	if (pthread_key_create(&at_end.key, thread_ends))
+		return false;
+	at_end.end = end;
+	return true;
+}
+
+void os_has_group(void)
+{
+	if (at_end.end && !pthread_getspecific(at_end.key))
+		pthread_setspecific(at_end.key, &at_end);
 }
