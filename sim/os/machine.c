@@ -33,7 +33,7 @@ void os_init(void)
 		os.place_of[cpu].allowed = 1;
 	}
 	os_find_places();
-	os_order_nodes(NULL);
+	os_order_nodes(false);
 }
 
 /* A simulation may try any options on any machine, so it reports nothing. */

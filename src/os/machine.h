@@ -190,9 +190,9 @@ static inline unsigned int os_stand_in(unsigned int node, unsigned int i)
  * in places and count the allowed CPUs, from nr_cpus, node_of_row, llc_of_cpu and `allowed`. */
 void os_find_places(void);
 
-/* In places.c, for os_init(): fill in `near`. distance: from node to node; NULL: all are the same.
- * Of nodes at the same distance, those with the next higher numbers come first. */
-void os_order_nodes(const uint8_t (*distance)[OS_MAX_NODES]);
+/* In places.c, for os_init(): replace the distances in `near`, if they are known, by the nodes in
+ * that order. Of nodes at the same distance, those with the next higher numbers come first. */
+void os_order_nodes(bool known);
 
 /* In linux/start.c. Report which backend runs, if an option asks for it, and options that cannot be
  * followed. Called after os_init(), with no lock held. */

@@ -2,6 +2,8 @@
 /* CPUs and nodes by distance; see machine.h. */
 #include "os/machine.h"
 
+#include <string.h>
+
 /* Place the CPU, and those behind the same cache, at the end of their node's places. */
 static void place_near(unsigned int cpu)
 {
@@ -72,17 +74,21 @@ void os_find_places(void)
 /* Insert the node before those that are farther away. */
 static void order_node(uint8_t *near, unsigned int n, unsigned int node, const uint8_t *distance)
 {
-	while (n > 1 && distance && distance[near[n - 1]] > distance[node]) {
+	while (n > 1 && distance[near[n - 1]] > distance[node]) {
 		near[n] = near[n - 1];
 		n--;
 	}
 	near[n] = (uint8_t)node;
 }
 
-void os_order_nodes(const uint8_t (*distance)[OS_MAX_NODES])
+void os_order_nodes(bool known)
 {
-	for (unsigned int from = 0; from < os.nr_nodes; from++)
+	for (unsigned int from = 0; from < os.nr_nodes; from++) {
+		uint8_t distance[OS_MAX_NODES] = {0};
+
+		if (known)
+			memcpy(distance, os.near[from], sizeof(distance));
 		for (unsigned int i = 0; i < os.nr_nodes; i++)
-			order_node(os.near[from], i, (from + i) % os.nr_nodes,
-				   distance ? distance[from] : NULL);
+			order_node(os.near[from], i, (from + i) % os.nr_nodes, distance);
+	}
 }

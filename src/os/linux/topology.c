@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* CPUs, nodes and last-level caches, as /sys describes them; and numbers of the machine that are
- * read later. */
-
+ * read later. At the first use, so by one thread. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,6 +31,22 @@ static void for_each_in_list(const char *list, void (*set)(unsigned int, unsigne
 			set((unsigned int)first, value);
 		list = *end == ',' ? end + 1 : "";
 	}
+}
+
+/* The same for the list in this file; false: there is none. The text is not on the stack, which may
+ * be small; set() may read another list. */
+static bool for_each_in_file(const char *path, void (*set)(unsigned int, unsigned int),
+			     unsigned int value)
+{
+	static char texts[2][4096];
+	static unsigned int depth;
+	char *text = texts[depth++];
+	bool found = os_file_read(path, text, sizeof(texts[0])) > 0;
+
+	if (found)
+		for_each_in_list(text, set, value);
+	depth--;
+	return found;
 }
 
 /* The number after the last one of an ascending list; 0 if it is empty. */
@@ -109,11 +124,8 @@ static void count_present(unsigned int cpu, unsigned int unused)
  * present. */
 static void find_present(void)
 {
-	char text[256];
-
 	nr_present = 0;
-	if (os_file_read("/sys/devices/system/cpu/present", text, sizeof(text)) > 0)
-		for_each_in_list(text, count_present, 0);
+	for_each_in_file("/sys/devices/system/cpu/present", count_present, 0);
 	if (nr_present <= 1)
 		nr_present = os.nr_cpus;
 }
@@ -145,21 +157,18 @@ static void find_node_of_offline(unsigned int cpu, unsigned int unused)
 
 static void find_nodes_of_cpus(void)
 {
-	char path[64], text[4096];
+	char path[64];
 
 	nodes_shown = 0;
 	for (uint32_t cpu = 0; cpu < os.nr_cpus; cpu++)
 		os.node_of_row[cpu] = NOT_LISTED;
 	for (unsigned int node = 0; node < OS_MAX_NODES; node++) {
 		snprintf(path, sizeof(path), "/sys/devices/system/node/node%u/cpulist", node);
-		if (os_file_read(path, text, sizeof(text)) <= 0)
-			continue;
-		nodes_shown |= UINT64_C(1) << node;
-		for_each_in_list(text, set_node, node);
+		if (for_each_in_file(path, set_node, node))
+			nodes_shown |= UINT64_C(1) << node;
 	}
-	if ((nodes_shown & (nodes_shown - 1)) &&
-	    os_file_read("/sys/devices/system/cpu/present", text, sizeof(text)) > 0)
-		for_each_in_list(text, find_node_of_offline, 0);
+	if (nodes_shown & (nodes_shown - 1))
+		for_each_in_file("/sys/devices/system/cpu/present", find_node_of_offline, 0);
 	for (uint32_t cpu = 0; cpu < os.nr_cpus; cpu++)
 		if (os.node_of_row[cpu] == NOT_LISTED)
 			os.node_of_row[cpu] = 0;
@@ -190,12 +199,10 @@ static void read_distances(unsigned int from, uint8_t *distance)
 
 static void order_nodes(void)
 {
-	uint8_t distance[OS_MAX_NODES][OS_MAX_NODES];
-
-	memset(distance, FARTHEST, sizeof(distance));
+	memset(os.near, FARTHEST, sizeof(os.near));
 	for (unsigned int from = 0; from < os.nr_nodes && os.nr_nodes > 1; from++)
-		read_distances(from, distance[from]);
-	os_order_nodes(distance);
+		read_distances(from, os.near[from]);
+	os_order_nodes(true);
 }
 
 static int16_t nearest_memory(unsigned int from)
@@ -208,11 +215,8 @@ static int16_t nearest_memory(unsigned int from)
 
 static void find_memory(void)
 {
-	char text[256];
-	bool known = os_file_read("/sys/devices/system/node/has_memory", text, sizeof(text)) > 0;
+	bool known = for_each_in_file("/sys/devices/system/node/has_memory", set_memory, 0);
 
-	if (known)
-		for_each_in_list(text, set_memory, 0);
 	order_nodes();
 	for (unsigned int node = 0; node < os.nr_nodes; node++)
 		if (!known)
@@ -228,34 +232,25 @@ static void find_nodes(void)
 		os.memory_of_node[node] = OS_NO_NODE;
 	if (os_options.numa_fake) {
 		invent_nodes();
-		os_order_nodes(NULL);
+		os_order_nodes(false);
 		return;
 	}
 	find_nodes_of_cpus();
 	find_memory();
 }
 
-/* For one CPU, unless another CPU behind the same cache has already listed it. */
+/* For one CPU, unless another CPU behind the same cache has already listed it. 0 for CPUs without
+ * this file. */
 static void find_llc(unsigned int cpu, unsigned int unused)
 {
-	char path[80], text[1024];
+	char path[80];
 
 	(void)unused;
 	if (os.llc_of_cpu[cpu])
 		return;
 	snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%u/cache/index3/shared_cpu_list",
 		 cpu);
-	if (os_file_read(path, text, sizeof(text)) > 0)
-		for_each_in_list(text, set_llc, cpu + 1);
-}
-
-/* 0 for CPUs without this file. */
-static void find_llcs(void)
-{
-	char text[1024];
-
-	if (os_file_read("/sys/devices/system/cpu/online", text, sizeof(text)) > 0)
-		for_each_in_list(text, find_llc, 0);
+	for_each_in_file(path, set_llc, cpu + 1);
 }
 
 static void find_quota(void)
@@ -271,7 +266,7 @@ bool topology_find(void)
 
 	find_present();
 	find_nodes();
-	find_llcs();
+	for_each_in_file("/sys/devices/system/cpu/online", find_llc, 0);
 	find_quota();
 	return known;
 }
