@@ -58,10 +58,8 @@ static void *alloc_of(kmem_buckets *set, size_t size, gfp_t flags, size_t most, 
 {
 	struct kmem_cache *s;
 
-	if (size > KMALLOC_LARGEST)
-		return large_alloc(size, flags, NUMA_NO_NODE, most, call);
-	if (!set || !size)
-		return kmalloc_for(size, flags, NUMA_NO_NODE, caller);
+	if (!set || !size || size > KMALLOC_LARGEST)
+		return kmalloc_most(size, flags, NUMA_NO_NODE, most, call, caller);
 	s = set->caches[kmalloc_index(size)];
 	if (cache_is_checked(s))
 		return kmalloc_checked(s, size, flags, NUMA_NO_NODE);

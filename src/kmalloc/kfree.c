@@ -79,13 +79,6 @@ SHEAF_PUBLIC void kvfree_sensitive(const void *block, size_t size)
 	wipe_and_free(block, size, "kvfree_sensitive");
 }
 
-static void *alloc(size_t size, gfp_t flags, size_t most, const char *call, const void *caller)
-{
-	if (size > KMALLOC_LARGEST)
-		return large_alloc(size, flags, NUMA_NO_NODE, most, call);
-	return kmalloc_for(size, flags, NUMA_NO_NODE, caller);
-}
-
 static void *move(void *to, const struct block *block, size_t bytes, const char *call)
 {
 	memcpy(to, block->start, bytes);
@@ -136,7 +129,7 @@ static void *shrink(struct block *block, size_t size, gfp_t flags, const char *c
 
 	if (smaller)
 		block->size = roundup(size);
-	else if (half && (smaller = alloc(size, now, INT_MAX, call, caller)))
+	else if (half && (smaller = kmalloc_most(size, now, NUMA_NO_NODE, INT_MAX, call, caller)))
 		return move(smaller, block, size, call);
 	/* The size requested before is unknown: everything after the new size may have been
 	 * written. */
@@ -159,7 +152,7 @@ static void *resize(const void *pointer, size_t size, gfp_t flags, size_t most, 
 		return ZERO_SIZE_PTR;
 	}
 	if (ZERO_OR_NULL_PTR(pointer))
-		return alloc(size, flags, most, call, caller);
+		return kmalloc_most(size, flags, NUMA_NO_NODE, most, call, caller);
 	if (!find_used(pointer, false, &block, call))
 		return NULL;
 	if (size <= block.size)
@@ -172,7 +165,7 @@ static void *resize(const void *pointer, size_t size, gfp_t flags, size_t most, 
 	larger = size <= most ? large_resize(pointer, size, flags) : NULL;
 	if (larger)
 		return larger;
-	larger = alloc(size, flags, most, call, caller);
+	larger = kmalloc_most(size, flags, NUMA_NO_NODE, most, call, caller);
 	return larger ? move(larger, &block, block.size, call) : NULL;
 }
 

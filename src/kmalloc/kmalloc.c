@@ -325,28 +325,36 @@ static void *instead_of_slab(size_t size, gfp_t flags, int node)
 	return large_alloc(size, flags, node, KMALLOC_MAX_SIZE, "kmalloc");
 }
 
-void *kmalloc_for(size_t size, gfp_t flags, int node, const void *caller)
+void *kmalloc_most(size_t size, gfp_t flags, int node, size_t most, const char *call,
+		   const void *caller)
 {
 	void *block;
 
 	if (!size)
 		return ZERO_SIZE_PTR;
 	if (size > KMALLOC_LARGEST)
-		return large_alloc(size, flags, node, KMALLOC_MAX_SIZE, "kmalloc");
+		return large_alloc(size, flags, node, most, call);
 	block = from_family(size, flags, node, caller);
 	return block ? block : instead_of_slab(size, flags, node);
 }
 
-SHEAF_PUBLIC OS_NOINLINE void *__kmalloc_large(size_t size, gfp_t flags)
+static inline void *alloc_larger(size_t size, gfp_t flags, int node, size_t most, const char *call,
+				 const void *caller)
 {
-	struct kmem_cache *s = larger_cache(size);
+	struct kmem_cache *s = node == NUMA_NO_NODE ? larger_cache(size) : NULL;
 	void *block = s ? SHEAF_CALL(s, alloc)(s, flags) : NULL;
 
 	if (os_likely(block))
 		return block;
 	if (s)
 		return instead_of_slab(size, flags, NUMA_NO_NODE);
-	return kmalloc_for(size, flags, NUMA_NO_NODE, __builtin_return_address(0));
+	return kmalloc_most(size, flags, node, most, call, caller);
+}
+
+SHEAF_PUBLIC OS_NOINLINE void *__kmalloc_large(size_t size, gfp_t flags)
+{
+	return alloc_larger(size, flags, NUMA_NO_NODE, KMALLOC_MAX_SIZE, "kmalloc",
+			    __builtin_return_address(0));
 }
 
 SHEAF_PUBLIC OS_NOINLINE void *kmalloc_charged(size_t size, gfp_t flags, struct kmem_group *g)
@@ -366,15 +374,5 @@ SHEAF_PUBLIC OS_NOINLINE void *kmalloc_node(size_t size, gfp_t flags, int node)
 
 SHEAF_PUBLIC OS_NOINLINE void *kvmalloc_node(size_t size, gfp_t flags, int node)
 {
-	struct kmem_cache *s = node == NUMA_NO_NODE ? larger_cache(size) : NULL;
-
-	void *block = s ? SHEAF_CALL(s, alloc)(s, flags) : NULL;
-
-	if (os_likely(block))
-		return block;
-	if (s)
-		return instead_of_slab(size, flags, NUMA_NO_NODE);
-	if (size > KMALLOC_LARGEST)
-		return large_alloc(size, flags, node, INT_MAX, "kvmalloc");
-	return kmalloc_for(size, flags, node, __builtin_return_address(0));
+	return alloc_larger(size, flags, node, INT_MAX, "kvmalloc", __builtin_return_address(0));
 }

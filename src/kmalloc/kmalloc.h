@@ -96,8 +96,15 @@ static inline unsigned int kmalloc_index(size_t size)
 struct kmem_cache *kmalloc_make(const char *prefix, unsigned int index,
 				const struct kmem_cache_args *args, slab_flags_t flags);
 
-/* Allocate any size for the code at `caller`, on this node or NUMA_NO_NODE. */
-void *kmalloc_for(size_t size, gfp_t flags, int node, const void *caller);
+/* Allocate up to `most` bytes for the code at `caller`, on this node or NUMA_NO_NODE; more is an
+ * error, reported with the name `call`. */
+void *kmalloc_most(size_t size, gfp_t flags, int node, size_t most, const char *call,
+		   const void *caller);
+
+static inline void *kmalloc_for(size_t size, gfp_t flags, int node, const void *caller)
+{
+	return kmalloc_most(size, flags, node, KMALLOC_MAX_SIZE, "kmalloc", caller);
+}
 
 /* The same from this cache, which is a debug cache. */
 void *kmalloc_checked(struct kmem_cache *s, size_t size, gfp_t flags, int node);
@@ -113,7 +120,7 @@ bool kmalloc_is_of_family(const struct kmem_cache *s);
 
 /* --- large.c: blocks above KMALLOC_MAX_CACHE_SIZE -------------------------------------------- */
 
-/* Allocate at most `most` bytes; more is an error, reported with the name `call`. */
+/* As kmalloc_most(). */
 void *large_alloc(size_t size, gfp_t flags, int node, size_t most, const char *call);
 /* A block for the bytes of a mapping that grows from `old` bytes: one that waits, if a copy costs
  * less than new pages. NULL: there is none. */

@@ -100,14 +100,14 @@ OS_NOINLINE void *mempool_call_alloc_fn(const struct sheaf_mempool *pool, gfp_t 
 {
 	OS_KEEP_ERRNO;
 
-	return pool->alloc(gfp, pool->data);
+	return pool->over.alloc(gfp, pool->over.data);
 }
 
 OS_NOINLINE void mempool_call_free_fn(const struct sheaf_mempool *pool, void *element)
 {
 	OS_KEEP_ERRNO;
 
-	pool->free(element, pool->data);
+	pool->over.free(element, pool->over.data);
 }
 
 /* After a first attempt without waiting. */

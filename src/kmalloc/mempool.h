@@ -57,9 +57,7 @@ struct sheaf_mempool {
 	uint32_t turn, waiters;
 	uint32_t warned_zero;
 	void **elements;
-	mempool_alloc_fn alloc;
-	mempool_free_fn free;
-	void *data;
+	struct mempool_over over;
 	struct sheaf_mempool *next;
 };
 
@@ -79,15 +77,15 @@ void mempool_call_free_fn(const struct sheaf_mempool *pool, void *element);
  * errno themselves. */
 static inline void *mempool_call_alloc(const struct sheaf_mempool *pool, gfp_t gfp)
 {
-	if (pool->alloc == mempool_alloc_slab)
-		return kmem_cache_alloc(pool->data, gfp);
+	if (pool->over.alloc == mempool_alloc_slab)
+		return kmem_cache_alloc(pool->over.data, gfp);
 	return mempool_call_alloc_fn(pool, gfp);
 }
 
 static inline void mempool_call_free(const struct sheaf_mempool *pool, void *element)
 {
-	if (pool->free == mempool_free_slab)
-		kmem_cache_free(pool->data, element);
+	if (pool->over.free == mempool_free_slab)
+		kmem_cache_free(pool->over.data, element);
 	else
 		mempool_call_free_fn(pool, element);
 }

@@ -137,24 +137,26 @@ static void free_array(void **elements, uint32_t room)
 	pool_give_back(elements, room * sizeof(*elements));
 }
 
+/* n elements are the size of the reserve from now on. False: there is no memory for its array. */
 static bool make_room_for(struct sheaf_mempool *pool, uint32_t n, gfp_t gfp)
 {
-	uint32_t room = n ? n : 1, old_room;
-	void **larger = own_memory(room * sizeof(*larger), gfp), **old;
+	uint32_t room = n ? n : 1, old_room = pool->room;
+	void **larger = NULL, **old = pool->elements;
 
-	if (!larger)
+	if (room > old_room && !(larger = own_memory(room * sizeof(*larger), gfp)))
 		return false;
 	os_lock(&pool->lock);
-	old = pool->elements;
-	old_room = pool->room;
-	if (pool->nr)
-		memcpy(larger, old, pool->nr * sizeof(*larger));
-	os_assert(room > old_room && os_peek(&pool->nr) <= old_room); /* MEMPOOL-N1 */
-	pool->elements = larger;
-	pool->room = room;
+	if (larger) {
+		if (pool->nr)
+			memcpy(larger, old, pool->nr * sizeof(*larger));
+		os_assert(os_peek(&pool->nr) <= old_room); /* MEMPOOL-N1 */
+		pool->elements = larger;
+		pool->room = room;
+	}
 	os_store_relaxed(&pool->min_nr, n);
 	os_unlock(&pool->lock);
-	free_array(old, old_room);
+	if (larger)
+		free_array(old, old_room);
 	return true;
 }
 
@@ -195,13 +197,8 @@ SHEAF_PUBLIC int mempool_resize(mempool_t *handle, int new_min_nr)
 		return 0;
 	}
 	/* The same number: an earlier call may not have filled it. */
-	if (n <= pool->room) {
-		os_lock(&pool->lock);
-		os_store_relaxed(&pool->min_nr, n);
-		os_unlock(&pool->lock);
-	} else if (!make_room_for(pool, n, GFP_KERNEL)) {
+	if (!make_room_for(pool, n, GFP_KERNEL))
 		return -ENOMEM;
-	}
 	error = fill_pool(pool, GFP_KERNEL, "mempool_resize");
 	if (error == -EINVAL)
 		trim(pool, before);
@@ -252,9 +249,7 @@ static int make_pool(struct sheaf_mempool **made, int min_nr, struct mempool_ove
 		return -ENOMEM;
 	os_lock_init(&pool->lock, OS_RANK_MEMPOOL);
 	pool->handle.reserve = pool;
-	pool->alloc = over.alloc;
-	pool->free = over.free;
-	pool->data = over.data;
+	pool->over = over;
 	mempool_enlist(pool);
 	if (make_room_for(pool, (uint32_t)min_nr, gfp))
 		error = fill_pool(pool, gfp, call);
@@ -277,18 +272,16 @@ SHEAF_PUBLIC mempool_t *mempool_create_node(int min_nr, mempool_alloc_fn alloc_f
 					    mempool_free_fn free_fn, void *pool_data, gfp_t gfp,
 					    int node)
 {
-	const struct mempool_over over = {alloc_fn, free_fn, pool_data};
-
 	(void)node;
-	return mempool_create_for(min_nr, over, gfp, "mempool_create_node");
+	return mempool_create_for(min_nr, (struct mempool_over){alloc_fn, free_fn, pool_data}, gfp,
+				  "mempool_create_node");
 }
 
 SHEAF_PUBLIC mempool_t *mempool_create(int min_nr, mempool_alloc_fn alloc_fn,
 				       mempool_free_fn free_fn, void *pool_data)
 {
-	const struct mempool_over over = {alloc_fn, free_fn, pool_data};
-
-	return mempool_create_for(min_nr, over, GFP_KERNEL, "mempool_create");
+	return mempool_create_for(min_nr, (struct mempool_over){alloc_fn, free_fn, pool_data},
+				  GFP_KERNEL, "mempool_create");
 }
 
 int mempool_init_for(mempool_t *handle, int min_nr, struct mempool_over over, gfp_t gfp,
@@ -305,18 +298,16 @@ int mempool_init_for(mempool_t *handle, int min_nr, struct mempool_over over, gf
 SHEAF_PUBLIC int mempool_init_node(mempool_t *handle, int min_nr, mempool_alloc_fn alloc_fn,
 				   mempool_free_fn free_fn, void *pool_data, gfp_t gfp, int node)
 {
-	const struct mempool_over over = {alloc_fn, free_fn, pool_data};
-
 	(void)node;
-	return mempool_init_for(handle, min_nr, over, gfp, "mempool_init_node");
+	return mempool_init_for(handle, min_nr, (struct mempool_over){alloc_fn, free_fn, pool_data},
+				gfp, "mempool_init_node");
 }
 
 SHEAF_PUBLIC int mempool_init(mempool_t *handle, int min_nr, mempool_alloc_fn alloc_fn,
 			      mempool_free_fn free_fn, void *pool_data)
 {
-	const struct mempool_over over = {alloc_fn, free_fn, pool_data};
-
-	return mempool_init_for(handle, min_nr, over, GFP_KERNEL, "mempool_init");
+	return mempool_init_for(handle, min_nr, (struct mempool_over){alloc_fn, free_fn, pool_data},
+				GFP_KERNEL, "mempool_init");
 }
 
 /* Memory that is all zero is allowed. */

@@ -69,9 +69,9 @@ static struct kmem_cache *hardened_cache(const struct sheaf_mempool *pool, const
 {
 	struct kmem_cache *s = NULL;
 
-	if (pool->free == mempool_free_slab)
-		s = pool->data;
-	else if (pool->free == mempool_kfree)
+	if (pool->over.free == mempool_free_slab)
+		s = pool->over.data;
+	else if (pool->over.free == mempool_kfree)
 		s = block_of(element).cache;
 	return s && cache_is_hardened(s) ? s : NULL;
 }
@@ -83,7 +83,7 @@ bool mempool_see_freed(const struct sheaf_mempool *pool, void *element)
 	struct block block;
 
 	/* kmalloc() is hardened as a whole: it must never return memory that is not its own. */
-	if (!s && pool->free == mempool_kfree && os_options.check_free &&
+	if (!s && pool->over.free == mempool_kfree && os_options.check_free &&
 	    !ZERO_OR_NULL_PTR(element))
 		right = cache_find_used(element, false, &block, "mempool_free");
 	cache_leave();
