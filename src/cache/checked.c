@@ -62,7 +62,7 @@ void cache_free_guarded(struct kmem_cache *s, void *object, bool waited, const c
 
 	if (at)
 		number = os_load_relaxed(at);
-	tsan_given(object);
+	tsan_release(object);
 	if (!guard_free(s ? &s->sheaf.slab : NULL, object, waited, call) || !holder)
 		return;
 	stat_add(&holder->sheaf.slab, STAT_free_slowpath, 1);
@@ -93,7 +93,7 @@ SHEAF_PUBLIC bool sheaf_explain_fault(const void *address, const void *context)
 /* The thread sanitizer sees memset() and memcmp() wherever they are called. */
 bool cache_take_checked(struct kmem_cache *s, void *object)
 {
-	tsan_taken(object);
+	tsan_acquire(object);
 	return debug_take(&s->sheaf.slab, object);
 }
 
@@ -103,7 +103,7 @@ bool cache_free_checked(struct kmem_cache *s, void *object, bool waited, const c
 
 	if (!done)
 		return false;
-	tsan_given(object);
+	tsan_release(object);
 	if (cache_is_accounted(s))
 		account_freed(s, 1, &object);
 	return true;

@@ -122,7 +122,7 @@ static void *alloc_no_sheaf(struct kmem_cache *s, gfp_t flags)
 		return alloc_slow(s, flags);
 	probe(alloc_slow, s->name, s->sheaf.slab.object_size, node);
 	stat_add(&s->sheaf.slab, STAT_alloc_slowpath, 1);
-	tsan_taken(object);
+	tsan_acquire(object);
 	cache_leave();
 	return object;
 }
@@ -152,7 +152,7 @@ static void *alloc_tsan(struct kmem_cache *s, gfp_t flags)
 {
 	void *object = alloc_trylock(s, flags);
 
-	tsan_taken(object);
+	tsan_acquire(object);
 	return object;
 }
 

@@ -146,7 +146,7 @@ static OS_COLD void *hardened_alloc_slow(struct kmem_cache *s, gfp_t flags)
  * pointers. */
 static OS_NOINLINE void *take_slowly(struct kmem_cache *s, void *object, gfp_t flags)
 {
-	tsan_taken(object);
+	tsan_acquire(object);
 	object = take(s, object, flags);
 	cache_leave();
 	return object;

@@ -87,7 +87,7 @@ static struct grace *begin_retiring(struct kmem_cache *s, void *object)
 {
 	struct grace *grace = grace_of_cache(s);
 
-	tsan_given(object);
+	tsan_release(object);
 	if (cache_has_no_readers(grace))
 		return NULL;
 	if (!grace)
@@ -184,7 +184,7 @@ static bool push_called(struct kmem_cache *s, void *object)
 	if (s->retire_by)
 		return false;
 	if (os_watched()) {
-		tsan_given(object);
+		tsan_release(object);
 		/* The slow path checks the object first, and then pushes it. */
 		if (cache_is_hardened(s))
 			return false;

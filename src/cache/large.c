@@ -157,7 +157,7 @@ static void free_run(struct slab *run)
 	}
 	tools_freed(block, size);
 	tsan_freed(block, size);
-	tsan_pages_given(block, size);
+	tsan_release_pages(block, size);
 	page_free_named(run, order_of(run));
 }
 
@@ -214,7 +214,7 @@ void *large_take(size_t size, gfp_t flags, unsigned int node)
 
 	if (block) {
 		show_large((int64_t)size);
-		tsan_pages_taken(block, size);
+		tsan_acquire_pages(block, size);
 		tools_open(block, size);
 	}
 	if (block && zero)

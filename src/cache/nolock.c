@@ -27,7 +27,7 @@ static OS_COLD void *watch_taken_nolock(struct kmem_cache *s, void *object)
 {
 	if (object && cache_is_hardened(s) && !hardened_take_try(s, object))
 		return NULL;
-	tsan_taken(object);
+	tsan_acquire(object);
 	return object;
 }
 

@@ -109,7 +109,7 @@ static inline bool may_lend(struct kmem_cache *s, gfp_t gfp, const struct sheaf 
 static struct slab_sheaf *to_user(struct kmem_cache *s, struct sheaf *sheaf, unsigned int had)
 {
 	if (os_watched() && sheaf) {
-		tsan_taken(sheaf);
+		tsan_acquire(sheaf);
 		watch_lent(s, sheaf, had);
 		/* A pop charges, and the inlined one does not. */
 		if (account_charges(s, 0))
@@ -136,7 +136,7 @@ static void from_user(struct kmem_cache *s, struct sheaf *sheaf)
 	if (os_watched()) {
 		if (cache_is_hardened(s))
 			watch_returned(s, sheaf);
-		tsan_given(sheaf);
+		tsan_release(sheaf);
 	}
 }
 
@@ -157,7 +157,7 @@ static void give_back(struct kmem_cache *s, struct sheaf *sheaf, gfp_t gfp)
 /* The user does not get it. */
 static OS_COLD struct sheaf *fail_prefill(struct kmem_cache *s, struct sheaf *sheaf)
 {
-	tsan_given(sheaf);
+	tsan_release(sheaf);
 	give_back(s, sheaf, 0);
 	return NULL;
 }

@@ -43,7 +43,7 @@ gfp_t cache_check_gfp(struct kmem_cache *s, gfp_t flags)
 
 void *cache_finish(struct kmem_cache *s, void *object, gfp_t flags)
 {
-	tsan_taken(object);
+	tsan_acquire(object);
 	if (object && (flags & __GFP_ZERO))
 		cache_zero(s, object);
 	return object;
@@ -55,7 +55,7 @@ void cache_tell_freed(struct kmem_cache *s, void *object)
 	if (page_owner(object) != &s->sheaf.slab)
 		return;
 	if (s->flags & SLAB_TYPESAFE_BY_RCU)
-		tsan_given(object);
+		tsan_release(object);
 	else
 		tsan_freed(object, s->sheaf.slab.object_size);
 }
@@ -76,7 +76,7 @@ bool cache_watch_taken(struct kmem_cache *s, gfp_t flags, size_t n, void **objec
 {
 	bool done = true;
 
-	tsan_all_taken(objects, n);
+	tsan_acquire_all(objects, n);
 	if (cache_is_hardened(s)) {
 		done = hardened_take_all(s, flags, n, objects);
 		cache_leave();

@@ -130,9 +130,9 @@ static bool let_go_of(struct ring *ring, void *object, bool nolock)
 
 	os_assert(os_peek(&ring->bytes) >= bytes);     /* QUARANTINE-Q1 */
 	os_assert(os_peek(&debug_of(cache)->resting)); /* QUARANTINE-Q3 */
-	tsan_taken(object);
+	tsan_acquire(object);
 	whole = debug_wake(cache, object);
-	tsan_given(object);
+	tsan_release(object);
 	if (whole)
 		put_into_slab(cache, object, nolock, QUARANTINE);
 	os_fetch_sub(&debug_of(cache)->resting, 1);

@@ -173,7 +173,7 @@ static void batch_passed(struct sheaf_rcu_head *head)
 	/* Waiting threads could not report the stall. */
 	tell_stall(grace, now);
 	os_assert(os_peek(&batch->busy)); /* GRACE-G2 */
-	tsan_given(grace);
+	tsan_release(grace);
 	os_store_release(&batch->busy, 0);
 	advance(grace, number, now);
 	tell_users(grace, now);
@@ -207,10 +207,10 @@ static void arm_poll(struct grace *grace, uint64_t number)
 {
 	if (!grace->ops.start_poll || os_exchange(&grace->poll_taken, 1))
 		return;
-	tsan_taken(&grace->poll);
+	tsan_acquire(&grace->poll);
 	if (!grace->poll_armed)
 		note_moment(grace, number);
-	tsan_given(&grace->poll);
+	tsan_release(&grace->poll);
 	os_store_release(&grace->poll_taken, 0);
 }
 
@@ -222,7 +222,7 @@ static void poll_passed(struct grace *grace)
 	uint64_t started = os_load_acquire(&grace->started);
 
 	grace->poll_armed = 0;
-	tsan_given(grace);
+	tsan_release(grace);
 	advance(grace, grace->poll_number, os_now());
 	if (started == grace->poll_number)
 		return;
@@ -246,10 +246,10 @@ void grace_poll(struct grace *grace)
 	if (!grace->ops.poll || os_load_relaxed(&grace->poll_taken) || os_thread_is_own() ||
 	    os_exchange(&grace->poll_taken, 1))
 		return;
-	tsan_taken(&grace->poll);
+	tsan_acquire(&grace->poll);
 	if (grace->poll_armed && poll_says(grace))
 		poll_passed(grace);
-	tsan_given(&grace->poll);
+	tsan_release(&grace->poll);
 	os_store_release(&grace->poll_taken, 0);
 }
 
@@ -267,7 +267,7 @@ static void start_batch(struct grace *grace, struct grace_batch *batch, uint64_t
 	 * this. */
 	os_fence();
 	arm_poll(grace, batch->number);
-	tsan_taken(grace);
+	tsan_acquire(grace);
 	call = os_enter_program();
 	grace->ops.call(&batch->head, batch_passed);
 	os_leave_program(call);

@@ -178,7 +178,7 @@ static inline uint64_t grace_done(struct grace *grace)
 {
 	uint64_t done = os_load_acquire(&grace->done);
 
-	tsan_taken(grace);
+	tsan_acquire(grace);
 	return done;
 }
 

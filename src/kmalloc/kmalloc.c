@@ -153,7 +153,7 @@ static struct kmem_cache *entry_for(unsigned int words)
 static void set_entry(struct kmem_cache **entry, struct kmem_cache *s)
 {
 	os_assert(s->calls.alloc && os_peek(entry) != s); /* KMALLOC-K1 */
-	tsan_given(entry);
+	tsan_release(entry);
 	os_store_release(entry, s);
 }
 

@@ -17,7 +17,7 @@ void *mempool_take(struct sheaf_mempool *pool)
 	if (!pool->nr)
 		return NULL;
 	os_store_relaxed(&pool->nr, pool->nr - 1);
-	tsan_taken(pool->elements[pool->nr]);
+	tsan_acquire(pool->elements[pool->nr]);
 	return pool->elements[pool->nr];
 }
 
@@ -34,7 +34,7 @@ static void *put_element(struct sheaf_mempool *pool, void *element)
 {
 	bool done, wake;
 
-	tsan_given(element);
+	tsan_release(element);
 	os_lock(&pool->lock);
 	done = pool_has_room(pool);
 	if (done) {

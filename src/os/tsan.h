@@ -7,8 +7,8 @@
  * that the object was free in between. So the last access before a free and the first access after
  * the next allocation would look like a race. The library reports:
  *
- *   given: all that this thread has done happens before ...   (__tsan_release)
- *   taken: ... what the thread does that takes it next        (__tsan_acquire)
+ *   release: all that this thread has done happens before ...
+ *   acquire: ... what the thread does that acquires the same address next
  *
  * An object is identified by its first address, and so are a lent sheaf, an element of a pool and a
  * lock. Pages are identified one by one. A call that frees an object reports a write to all of it,
@@ -17,14 +17,14 @@
  * between an access by the first and an access by the second may stay hidden.
  *
  * Invariants
- *  TSAN-Z1. Anything that the program can reach is taken after it leaves the library's structures,
- *      and before the library returns a pointer to it or passes one to a callback.
- *  TSAN-Z2. It is given after the program's last access and before it enters those structures.
- *  TSAN-Z3. A new slab takes its pages and gives each of its objects; a slab that is freed takes
- *      each of its objects and gives its pages.
+ *  TSAN-Z1. Anything that the program can reach is acquired after it leaves the library's
+ *      structures, and before the library returns a pointer to it or passes one to a callback.
+ *  TSAN-Z2. It is released after the program's last access and before it enters those structures.
+ *  TSAN-Z3. A new slab acquires its pages and releases each of its objects; a slab that is freed
+ *      acquires each of its objects and releases its pages.
  *  TSAN-Z4. The sanitizer also sees memcpy() and similar calls on the library's own structures.
- *      They take what they read and give what they wrote, unless the program or a reported lock
- *      (os/linux/lock.c) orders them.
+ *      They acquire what they read and release what they wrote, unless the program or a reported
+ *      lock (os/linux/lock.c) orders them.
  *
  * Callers: every layer.
  */
@@ -54,19 +54,19 @@ static inline bool tsan_is_on(void)
 }
 
 /* NULL is allowed. */
-static inline void tsan_taken(const void *address)
+static inline void tsan_acquire(const void *address)
 {
 	if (tsan_is_on() && address)
 		__tsan_acquire((void *)(uintptr_t)address);
 }
 
-static inline void tsan_given(const void *address)
+static inline void tsan_release(const void *address)
 {
 	if (tsan_is_on())
 		__tsan_release((void *)(uintptr_t)address);
 }
 
-/* Given, and no thread may use it any more. */
+/* Release it; no thread may use it any more. */
 static inline void tsan_freed(void *address, size_t bytes)
 {
 	if (tsan_is_on()) {
@@ -75,25 +75,25 @@ static inline void tsan_freed(void *address, size_t bytes)
 	}
 }
 
-static inline void tsan_all_taken(void *const *objects, size_t n)
+static inline void tsan_acquire_all(void *const *objects, size_t n)
 {
 	for (size_t i = 0; tsan_is_on() && i < n; i++)
-		tsan_taken(objects[i]);
+		tsan_acquire(objects[i]);
 }
 
-static inline void tsan_all_given(void *const *objects, size_t n)
+static inline void tsan_release_all(void *const *objects, size_t n)
 {
 	for (size_t i = 0; tsan_is_on() && i < n; i++)
-		tsan_given(objects[i]);
+		tsan_release(objects[i]);
 }
 
-static inline void tsan_pages_taken(char *address, size_t bytes)
+static inline void tsan_acquire_pages(char *address, size_t bytes)
 {
 	for (size_t at = 0; tsan_is_on() && at < bytes; at += OS_PAGE)
 		__tsan_acquire(address + at);
 }
 
-static inline void tsan_pages_given(char *address, size_t bytes)
+static inline void tsan_release_pages(char *address, size_t bytes)
 {
 	for (size_t at = 0; tsan_is_on() && at < bytes; at += OS_PAGE)
 		__tsan_release(address + at);

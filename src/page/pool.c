@@ -111,8 +111,8 @@ static char *new_run(unsigned int node, unsigned int order)
 	if (!run)
 		return NULL;
 	tools_open(run, OS_PAGE << order);
-	tsan_pages_taken(run, OS_PAGE << order);
-	tsan_given(run);
+	tsan_acquire_pages(run, OS_PAGE << order);
+	tsan_release(run);
 	return run;
 }
 
@@ -131,7 +131,7 @@ static struct pool_block *carve(struct pool *pool, unsigned int index)
 	for (size_t at = size; run && at < OS_PAGE; at += size) {
 		struct pool_block *block = (struct pool_block *)(run + at);
 
-		tsan_given(block);
+		tsan_release(block);
 		*end = block;
 		end = &block->next;
 	}
@@ -169,9 +169,9 @@ static void *cleared(struct pool_block *block, size_t size)
 {
 	if (!block)
 		return NULL;
-	tsan_taken(block);
+	tsan_acquire(block);
 	memset(block, 0, size);
-	tsan_given(block);
+	tsan_release(block);
 	return block;
 }
 
@@ -210,7 +210,7 @@ void pool_free(void *pointer, size_t size)
 	if (!block)
 		return;
 	pool = pool_of(block);
-	tsan_given(block);
+	tsan_release(block);
 	os_lock(&pool->lock);
 	block->next = pool->free[index];
 	pool->free[index] = block;
@@ -232,7 +232,7 @@ void pool_give_back(void *pointer, size_t size)
 	if (!block || bytes < OS_PAGE) {
 		pool_free(block, size);
 	} else if (page_is_ours(block)) {
-		tsan_pages_given(block, bytes);
+		tsan_release_pages(block, bytes);
 		page_free(&pages.slabs[(block - pages.base) >> OS_PAGE_SHIFT],
 			  (unsigned int)__builtin_ctzll(bytes) - OS_PAGE_SHIFT);
 	} else {

@@ -358,9 +358,9 @@ static struct sheaf *renewed(struct sheaf_cache *cache, struct sheaf *sheaf)
 
 	/* There is room, unless the capacity has just decreased. */
 	if (fresh && n <= fresh->capacity) {
-		tsan_taken(sheaf);
+		tsan_acquire(sheaf);
 		memcpy(fresh->objects, sheaf->objects, n * sizeof(*fresh->objects));
-		tsan_given(fresh);
+		tsan_release(fresh);
 		fresh->filled_by = sheaf->filled_by;
 		sheaf_set_size(fresh, n);
 		sheaf_set_size(sheaf, 0);

@@ -148,7 +148,7 @@ bool rcu_any_free(struct grace *grace, void *object, size_t offset)
 static void free_sheaf(struct rcu_any *any, struct sheaf *sheaf)
 {
 	grace_reused(any->user.grace, (uint64_t)sheaf->units * UNIT);
-	tsan_all_taken(sheaf->objects, sheaf->size);
+	tsan_acquire_all(sheaf->objects, sheaf->size);
 	any->ops->free(sheaf->size, sheaf->objects, "kfree_rcu");
 	pool_free(sheaf, BYTES);
 }
@@ -158,7 +158,7 @@ static void free_linked(struct grace_list *linked, struct grace_link *link)
 	struct rcu_any *any = (struct rcu_any *)((char *)linked - offsetof(struct rcu_any, linked));
 	void *object = (char *)link - grace_link_tag(link);
 
-	tsan_taken(object);
+	tsan_acquire(object);
 	any->ops->free(1, &object, "kfree_rcu");
 }
 

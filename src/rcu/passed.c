@@ -42,12 +42,12 @@ static struct sheaf *freed(struct sheaf_rcu *rcu, struct sheaf *sheaf)
 	stat_add(&rcu->cache->slab, STAT_free_fastpath, sheaf_size(sheaf));
 	sheaf->filled_by = SHEAF_COLD;
 	sheaf_set_size(sheaf, sheaf_size(sheaf));
-	tsan_all_taken(sheaf->objects, sheaf->size);
+	tsan_acquire_all(sheaf->objects, sheaf->size);
 	passed = os_load_acquire(&rcu->passed);
 	if (os_unlikely(passed))
 		passed(rcu->cache, sheaf->objects, sheaf->size);
 	/* The readers have finished with them, too. */
-	tsan_all_given(sheaf->objects, sheaf->size);
+	tsan_release_all(sheaf->objects, sheaf->size);
 	return sheaf;
 }
 
@@ -118,11 +118,11 @@ static bool put_part(struct sheaf_cache *cache, struct sheaf *sheaf, struct shea
 {
 	uint32_t n = part->capacity, left = sheaf->size - n;
 
-	tsan_taken(sheaf);
-	tsan_taken(part);
+	tsan_acquire(sheaf);
+	tsan_acquire(part);
 	memcpy(part->objects, &sheaf->objects[left], n * sizeof(*part->objects));
-	tsan_given(part);
-	tsan_given(sheaf);
+	tsan_release(part);
+	tsan_release(sheaf);
 	part->filled_by = SHEAF_COLD;
 	sheaf_set_size(part, n);
 	sheaf_set_size(sheaf, left);

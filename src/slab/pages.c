@@ -24,9 +24,9 @@ static void tell_made(const struct slab_cache *cache, const struct slab *slab)
 {
 	struct slab_order order = slab_order_of(cache, os_load_relaxed(&slab->state));
 
-	tsan_pages_taken(page_address(slab), OS_PAGE << order.order);
+	tsan_acquire_pages(page_address(slab), OS_PAGE << order.order);
 	for (unsigned int i = 0; tsan_is_on() && i < order.objects; i++)
-		tsan_given(slab_object(cache, slab, i));
+		tsan_release(slab_object(cache, slab, i));
 	if (cache->extra)
 		tools_close(page_address(slab), OS_PAGE << order.order);
 	else
@@ -224,8 +224,8 @@ static void tell_gone(const struct slab_cache *cache, const struct slab *slab,
 		      struct slab_order order)
 {
 	for (unsigned int i = 0; tsan_is_on() && i < order.objects; i++)
-		tsan_taken(slab_object(cache, slab, i));
-	tsan_pages_given(page_address(slab), OS_PAGE << order.order);
+		tsan_acquire(slab_object(cache, slab, i));
+	tsan_release_pages(page_address(slab), OS_PAGE << order.order);
 	if (cache->extra)
 		tools_close(page_address(slab), OS_PAGE << order.order);
 }

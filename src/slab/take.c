@@ -170,12 +170,12 @@ static unsigned int take_unconstructed(struct slab_cache *cache, struct slab *sl
 	taken(cache, slab, SLAB_WORD_CONSTRUCTED + n);
 	call = os_enter_program();
 	for (unsigned int i = 0; i < n; i++) {
-		tsan_taken(fresh[i]);
+		tsan_acquire(fresh[i]);
 		if (cache->extra)
 			cache->extra->prepare(cache, fresh[i]);
 		else
 			cache->ctor(fresh[i]);
-		tsan_given(fresh[i]);
+		tsan_release(fresh[i]);
 	}
 	os_leave_program(call);
 	used = n < max ? n : max;

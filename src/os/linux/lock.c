@@ -113,7 +113,7 @@ void os_lock(struct os_lock *lock)
 	if (!os_cmpxchg(&lock->word, &expected, HELD))
 		lock_slow(lock);
 	if (is_seen(lock))
-		tsan_taken(lock);
+		tsan_acquire(lock);
 }
 
 bool os_trylock(struct os_lock *lock)
@@ -125,7 +125,7 @@ bool os_trylock(struct os_lock *lock)
 	/* A try-lock cannot deadlock, so it may be taken out of order. */
 	rank_push(lock, false);
 	if (is_seen(lock))
-		tsan_taken(lock);
+		tsan_acquire(lock);
 	return true;
 }
 
@@ -133,7 +133,7 @@ void os_unlock(struct os_lock *lock)
 {
 	rank_pop(lock);
 	if (is_seen(lock))
-		tsan_given(lock);
+		tsan_release(lock);
 	if (os_exchange(&lock->word, FREE) == WAITERS)
 		os_wake(&lock->word);
 }
