@@ -178,6 +178,20 @@ static void large_blocks_of_each_node(void **state)
 		}
 }
 
+static void arrays_of_each_node(void **state)
+{
+	(void)state;
+	for (int node = 0; node < (int)os.nr_nodes; node++) {
+		void *p = kmalloc_array_node(10, 40, GFP_KERNEL | __GFP_THISNODE, node);
+
+		assert_int_equal(page_node(p), node);
+		kfree(p);
+		p = kcalloc_node(100, 40, GFP_KERNEL, node);
+		assert_int_equal(page_node(p), node);
+		kfree(p);
+	}
+}
+
 /* What a thread allocates without naming a node is of the node of its CPU, and so is its slot. */
 static void local_objects_and_slots(void **state)
 {
@@ -286,6 +300,7 @@ int main(void)
 		cmocka_unit_test(a_near_node_helps_out),
 		cmocka_unit_test(sheaves_of_another_node),
 		cmocka_unit_test(large_blocks_of_each_node),
+		cmocka_unit_test(arrays_of_each_node),
 		cmocka_unit_test(local_objects_and_slots),
 		cmocka_unit_test(numa_maps_agrees),
 		cmocka_unit_test(requests_under_load),

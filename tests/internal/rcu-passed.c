@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* Which retired objects allocations get when their grace period has passed, and what barriers leave
- * to them. */
+ * to them; providers that can be polled. */
 #include <sheaf/group.h>
 #include <sheaf/slab.h>
 #include <stdbool.h>
 #include <string.h>
 
 #include "cache/cache.h"
+#include "grace/grace.h"
 #include "kit/by_hand.h"
 #include "kit/cache.h"
 #include "kit/clock.h"
@@ -290,9 +291,58 @@ static void what_has_passed_makes_room_at_a_limit(void **state)
 	kmem_group_put(group);
 }
 
+/* --- a provider that can be polled, with late callbacks --------------------------------------- */
+
+static uint64_t moments, passed_to; /* noted; and up to which a grace period has passed */
+
+static void start_poll(struct sheaf_rcu_poll *state)
+{
+	state->words[0] = ++moments;
+}
+
+static int poll(const struct sheaf_rcu_poll *state)
+{
+	return state->words[0] <= passed_to;
+}
+
+static const struct sheaf_rcu_ops polled_ops = {.size = sizeof(struct sheaf_rcu_ops),
+						.name = "polled",
+						.call = by_hand_call,
+						.barrier = by_hand_barrier,
+						.start_poll = start_poll,
+						.poll = poll};
+
+/* Only one moment is noted at a time: those of batches that begin meanwhile are noted after it. */
+static void polls_for_every_batch(void **state)
+{
+	struct kmem_cache_args args = {.rcu = &polled_ops};
+	struct kmem_cache *s = kmem_cache_create("polled", 64, &args, SLAB_TYPESAFE_BY_RCU);
+	struct grace *grace = grace_of(&polled_ops);
+	uint64_t begun;
+
+	(void)state;
+	assert_non_null(s);
+	begun = grace_now(grace);
+	grace_start(grace);
+	grace_start(grace);
+	grace_start(grace);
+	grace_poll(grace);
+	assert_false(grace_passed(grace, begun));
+	passed_to = moments;
+	grace_poll(grace);
+	assert_true(grace_passed(grace, begun));
+	assert_false(grace_passed(grace, begun + 1));
+	passed_to = moments;
+	grace_poll(grace);
+	assert_true(grace_passed(grace, begun + 2));
+	by_hand_pass();
+	kmem_cache_destroy(s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(polls_for_every_batch),
 		cmocka_unit_test(the_newest_is_used_unless_the_oldest_is_old),
 		cmocka_unit_test(a_barrier_leaves_what_allocations_take),
 		cmocka_unit_test(a_barrier_frees_all_if_too_much_is_retired),

@@ -4,6 +4,7 @@
 #define SHEAF_TESTS_GUARDED_H
 
 #include <fcntl.h>
+#include <sheaf/kmalloc.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <unistd.h>
@@ -19,12 +20,13 @@ static inline bool is_readable(uintptr_t address)
 	return can;
 }
 
-/* Is the page of an object in use, of a page at most, between two that nobody may access? */
+/* Is an object in use between two pages that nobody may access? */
 static inline bool is_guarded(const void *object)
 {
-	uintptr_t size = (uintptr_t)sysconf(_SC_PAGESIZE), page = (uintptr_t)object & -size;
+	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), begin = (uintptr_t)object & -page;
+	uintptr_t end = ((uintptr_t)object + ksize(object) + page - 1) & -page;
 
-	return is_readable(page) && !is_readable(page - 1) && !is_readable(page + size);
+	return is_readable(begin) && !is_readable(begin - 1) && !is_readable(end);
 }
 
 #endif

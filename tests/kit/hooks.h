@@ -4,9 +4,16 @@
 #define SHEAF_TESTS_HOOKS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 /* Count reports of misuse anew: the next five of each kind are written. */
 void hook_forget_misuse(void);
+
+/* The number of reports so far, with those of misuse that were left out. */
+unsigned int hook_reports(void);
+
+/* Use up the memory that the library has for structures of this size and larger ones. */
+void hook_use_up_pool(size_t size);
 
 /* Does the library mark memory for a sanitizer or valgrind? */
 bool hook_has_tools(void);

@@ -3,10 +3,22 @@
 
 #include "os/machine.h"
 #include "os/report/report.h"
+#include "page/pool.h"
 
 void hook_forget_misuse(void)
 {
 	os_misuse_forget();
+}
+
+unsigned int hook_reports(void)
+{
+	return os_reports;
+}
+
+void hook_use_up_pool(size_t size)
+{
+	while (pool_alloc(size))
+		;
 }
 
 bool hook_has_tools(void)

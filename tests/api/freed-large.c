@@ -13,13 +13,11 @@
 
 #include "kit/by_hand.h"
 #include "kit/check.h"
+#include "kit/hooks.h"
+#include "kit/options.h"
 #include "kit/process.h"
 #include "kit/told.h"
 #include "kit/unit.h"
-#include "os/machine.h"
-#include "os/options/options.h"
-#include "os/report/report.h"
-#include "page/pool.h"
 
 #define MiB ((size_t)1 << 20)
 
@@ -254,7 +252,7 @@ static void not_its_beginning(void **state)
 static void it_enters_no_reserve(void **state)
 {
 	(void)state;
-	if (!os_options.check_free) {
+	if (!checks_free()) {
 		print_message("skipped: with these options mempool_free() checks no element\n");
 		skip();
 	}
@@ -338,8 +336,7 @@ static char *no_memory_for_its_pointer(void)
 		CHECK(blocks[i]);
 	}
 	no_more_memory();
-	while (pool_alloc(2048))
-		;
+	hook_use_up_pool(2048);
 	for (int i = 0; i < BEFORE; i++)
 		retire(blocks[i]);
 	return blocks[BEFORE];
@@ -414,7 +411,7 @@ static void two_threads(void **state)
 	assert_int_equal(pthread_create(&other, NULL, free_with_another, NULL), 0);
 	told_begin(&told);
 	for (unsigned int i = 0; i < ROUNDS; i++) {
-		uint32_t reports = os_reports;
+		unsigned int reports = hook_reports();
 
 		size = sizes[i / (2 * NR_ONCE) % 2];
 		shared = kmalloc(size, GFP_KERNEL);
@@ -423,7 +420,7 @@ static void two_threads(void **state)
 		retire_by(i / NR_ONCE % 2, shared);
 		pthread_barrier_wait(&turn);
 		all_pass();
-		CHECK(os_reports - reports == 1);
+		CHECK(hook_reports() - reports == 1);
 		CHECK(bytes_used() == before && bytes_retired() == 0);
 	}
 	told_end(&told);
@@ -448,6 +445,6 @@ int main(void)
 	if (sheaf_rcu_register(&by_hand_ops))
 		return 1;
 	/* A sanitizer would end the program at the first misuse. */
-	os.tools = 0;
+	hook_leave_tools();
 	return cmocka_run_group_tests_name("freed-large", tests, NULL, NULL);
 }

@@ -4,14 +4,11 @@
 #include <sheaf/group.h>
 #include <sheaf/rcu.h>
 
-#include "cache/cache.h"
 #include "kit/by_hand.h"
 #include "kit/cache.h"
 #include "kit/process.h"
 #include "kit/told.h"
 #include "kit/unit.h"
-#include "kmalloc/kmalloc.h"
-#include "os/options/options.h"
 
 enum {
 	SIZE = 1000,
@@ -122,8 +119,9 @@ static void is_ignored(unsigned int way, struct kmem_cache *s, char *object, siz
 
 /* --- pointers into objects -------------------------------------------------------------------- */
 
-static void inside(struct kmem_cache *s)
+static void inside(const char *name, slab_flags_t flags)
 {
+	struct kmem_cache *s = make(name, SIZE, SLAB_ACCOUNT | flags);
 	char *first = kmem_cache_alloc(s, GFP_KERNEL), *object = kmem_cache_alloc(s, GFP_KERNEL);
 	struct kmem_cache *other;
 
@@ -133,7 +131,7 @@ static void inside(struct kmem_cache *s)
 		for (size_t at = 8; at < SIZE; at += 248)
 			is_ignored(way, s, object, at);
 	/* And to another cache that charges. */
-	other = make("other", SIZE, s->flags & (SLAB_ACCOUNT | SLAB_SECRET | SLAB_NO_SHEAVES));
+	other = make("other", SIZE, SLAB_ACCOUNT | flags);
 	for (unsigned int way = 0; way < NR_WAYS; way++)
 		if (ways[way] == free_it || ways[way] == free_in_bulk || ways[way] == free_nolock ||
 		    ways[way] == retire)
@@ -144,43 +142,46 @@ static void inside(struct kmem_cache *s)
 	kmem_cache_destroy(s);
 }
 
-/* Are wrong frees of all caches found at once? */
-static bool all_checked(const struct kmem_cache *s)
+/* Letters that check objects: samples are other objects. */
+static bool debug_caches(void)
 {
-	return cache_is_checked(s) || s->flags & CACHE_CHECK_FREE;
+	return has_slab_debug() && !has_debug_letter('S');
+}
+
+/* Are wrong frees of all caches found at once? */
+static bool all_checked(void)
+{
+	return debug_caches() || checks_free();
 }
 
 static void inside_objects(void **state)
 {
-	struct kmem_cache *s = make("checked", SIZE, SLAB_ACCOUNT);
-
 	(void)state;
-	if (!all_checked(s)) {
-		kmem_cache_destroy(s);
+	if (!all_checked()) {
 		print_message("no cache is checked\n");
 		skip();
 	}
-	inside(s);
+	inside("checked", 0);
 }
 
 /* Checked without options. */
 static void inside_secrets(void **state)
 {
 	(void)state;
-	inside(make("secret", SIZE, SLAB_ACCOUNT | SLAB_SECRET));
+	inside("secret", SLAB_SECRET);
 }
 
 /* Found by the slab, whose bits each free reaches at once. */
 static void inside_objects_without_sheaves(void **state)
 {
 	(void)state;
-	inside(make("plain", SIZE, SLAB_ACCOUNT | SLAB_NO_SHEAVES));
+	inside("plain", SLAB_NO_SHEAVES);
 }
 
 static void inside_blocks(void **state)
 {
 	struct kmem_cache *s = make("any", SIZE, 0);
-	bool found = all_checked(s);
+	bool found = all_checked();
 
 	(void)state;
 	for (size_t size = 100; size < (size_t)8 << 20; size *= 20) {
@@ -188,8 +189,8 @@ static void inside_blocks(void **state)
 
 		assert_non_null(block);
 		/* A plain cache finds it later, when the sheaf that it is in becomes empty. */
-		for (unsigned int way = 2; (found || size > KMALLOC_LARGEST) && way < NR_WAYS;
-		     way++)
+		for (unsigned int way = 2;
+		     (found || size > KMALLOC_MAX_CACHE_SIZE) && way < NR_WAYS; way++)
 			if (ways[way] != free_nolock && ways[way] != retire)
 				is_ignored(way, s, block, 16);
 		kfree(block);
@@ -209,7 +210,7 @@ static void ignored_or_found(struct kmem_cache *s, void *object)
 	struct kmem_group *of = kmem_group_of(object);
 
 	if (of) {
-		assert_int_equal(bytes(), s->sheaf.slab.size);
+		assert_int_equal(bytes(), look(s).slab_size);
 	} else {
 		assert_true(kmem_group_verify() > 0);
 		/* It might have been in the hand of a thread that vanished. */
@@ -278,7 +279,7 @@ static void nobody_paid(void **state)
 	kmem_cache_free_bulk(s, 20, objects);
 	kmem_group_restore_current(kmem_group_get(g));
 	assert_int_equal(kmem_cache_alloc_bulk(s, GFP_KERNEL, 20, objects), 20);
-	assert_int_equal(bytes(), 20 * s->sheaf.slab.size);
+	assert_int_equal(bytes(), 20 * look(s).slab_size);
 	assert_int_equal(kmem_group_verify(), 0);
 	kmem_cache_free_bulk(s, 20, objects);
 	kmem_cache_destroy(s);
@@ -330,7 +331,7 @@ static void nobody_asked(void **state)
 static void the_limit_holds(void **state)
 {
 	struct kmem_cache *s = make("secret", SIZE, SLAB_ACCOUNT | SLAB_SECRET);
-	struct kmem_group_args args = {.hard_limit = LIMIT * s->sheaf.slab.size};
+	struct kmem_group_args args = {.hard_limit = LIMIT * look(s).slab_size};
 	static char *objects[2 * LIMIT];
 	int n = 0;
 
@@ -344,7 +345,7 @@ static void the_limit_holds(void **state)
 	}
 	assert_true(told_end(&told) >= 1);
 	assert_int_equal(n, LIMIT);
-	assert_int_equal(bytes(), LIMIT * s->sheaf.slab.size);
+	assert_int_equal(bytes(), LIMIT * look(s).slab_size);
 	while (n > 0)
 		kmem_cache_free(s, objects[--n]);
 	kmem_cache_destroy(s);
@@ -355,7 +356,7 @@ static void the_limit_holds(void **state)
 /* What waits for a grace period stays charged until it has passed, whoever frees it meanwhile. */
 static void while_in(struct kmem_cache *s)
 {
-	if (!cache_is_checked(s) && !(s->flags & CACHE_MARKED)) {
+	if (!debug_caches() && !checks_double()) {
 		kmem_cache_destroy(s);
 		print_message("no cache knows what waits\n");
 		skip();
@@ -369,7 +370,7 @@ static void while_in(struct kmem_cache *s)
 		ways[way](s, object);
 		assert_true(told_end(&told) >= 1);
 		if (ways[way] != retire && ways[way] != retire_sleeping) {
-			assert_int_equal(bytes(), s->sheaf.slab.size);
+			assert_int_equal(bytes(), look(s).slab_size);
 			assert_int_equal(kmem_group_verify(), 0);
 		}
 		by_hand_pass();
@@ -405,7 +406,7 @@ static void twice(void **state)
 		told_begin(&told);
 		ways[way](s, object);
 		assert_true(told_end(&told) >= 1);
-		assert_int_equal(bytes(), s->sheaf.slab.size);
+		assert_int_equal(bytes(), look(s).slab_size);
 		assert_int_equal(kmem_group_verify(), 0);
 	}
 	kmem_cache_free(s, other);

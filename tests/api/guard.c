@@ -17,16 +17,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "cache/cache.h"
-#include "debug/guard.h"
 #include "kit/by_hand.h"
 #include "kit/cache.h"
 #include "kit/check.h"
+#include "kit/guarded.h"
 #include "kit/masked.h"
 #include "kit/process.h"
 #include "kit/unit.h"
-#include "os/machine.h"
-#include "os/report/report.h"
 
 #define HEAD(cache, what)                                                                          \
 	"=============================================================================\n"          \
@@ -82,8 +79,8 @@ static char *take(struct kmem_cache *s, bool at_start)
 	for (;;) {
 		char *object = kmem_cache_alloc(s, GFP_KERNEL);
 
-		CHECK(guard_is_ours(object));
-		if (((uintptr_t)object % os.page_size == 0) == at_start)
+		CHECK(is_guarded(object));
+		if (((uintptr_t)object % (size_t)sysconf(_SC_PAGESIZE) == 0) == at_start)
 			return object;
 	}
 }
@@ -170,7 +167,8 @@ static void use_after_grace(void)
 	sheaf_stats(&before);
 	kmem_cache_free_rcu(s, object);
 	sheaf_stats(&waiting);
-	CHECK(waiting.rcu_bytes - before.rcu_bytes == os.page_size); /* its own page */
+	CHECK(waiting.rcu_bytes - before.rcu_bytes ==
+	      (size_t)sysconf(_SC_PAGESIZE)); /* its own page */
 	CHECK(object[0] == 7);
 	kvfree_rcu_barrier();
 	sink = object[0];
@@ -420,7 +418,7 @@ static void sizes_and_places(void)
 			for (int i = 0; i < 8; i++) {
 				char *object = kmem_cache_zalloc(s, GFP_KERNEL);
 
-				CHECK(guard_is_ours(object) && (uintptr_t)object % align == 0);
+				CHECK(is_guarded(object) && (uintptr_t)object % align == 0);
 				CHECK(object[0] == 0 && object[size - 1] == 0);
 				memset(object, 1, size);
 				CHECK(ksize(object) == size && sheaf_owns(object + size - 1));
@@ -434,17 +432,17 @@ static void blocks(void)
 {
 	char *block = kmalloc(100, GFP_KERNEL);
 
-	CHECK(guard_is_ours(block) && ksize(block) >= 100);
+	CHECK(is_guarded(block) && ksize(block) >= 100);
 	memset(block, 1, 100);
 	block = krealloc(block, 5000, GFP_KERNEL);
-	CHECK(guard_is_ours(block) && block[99] == 1);
+	CHECK(is_guarded(block) && block[99] == 1);
 	block = krealloc(block, 10, GFP_KERNEL);
 	kfree(block);
 	block = kmalloc_nolock(64, GFP_NOWAIT, NUMA_NO_NODE);
-	CHECK(guard_is_ours(block));
+	CHECK(is_guarded(block));
 	kfree_nolock(block);
 	block = kmalloc(KMALLOC_MAX_CACHE_SIZE + 1, GFP_KERNEL);
-	CHECK(!guard_is_ours(block));
+	CHECK(!is_guarded(block));
 	kfree(block);
 }
 
@@ -458,7 +456,8 @@ static void late_again(void)
 	for (int i = 0; i < MANY; i++) {
 		char *object = kmem_cache_alloc(s, GFP_KERNEL);
 
-		CHECK(guard_is_ours(object) && (object - first) / (ptrdiff_t)os.page_size != 0);
+		CHECK(is_guarded(object) &&
+		      (object - first) / (ptrdiff_t)(size_t)sysconf(_SC_PAGESIZE) != 0);
 		kmem_cache_free(s, object);
 	}
 }
@@ -475,13 +474,13 @@ static void constructed_and_type_stable(void)
 
 	for (int i = 0; i < MANY; i++) {
 		object = kmem_cache_alloc(s, GFP_KERNEL);
-		CHECK(guard_is_ours(object) && *object == 42);
+		CHECK(is_guarded(object) && *object == 42);
 		kmem_cache_free(s, object);
 	}
 	sheaf_rcu_register(&by_hand_ops);
 	s = kmem_cache_create("type-stable", 32, NULL, SLAB_TYPESAFE_BY_RCU);
 	object = kmem_cache_alloc(s, GFP_KERNEL);
-	CHECK(!guard_is_ours(object));
+	CHECK(!is_guarded(object));
 	kmem_cache_free(s, object);
 	*(volatile int *)object = 1;
 }
@@ -550,8 +549,7 @@ static void race(void)
 		for (int t = 0; t < 4; t++)
 			pthread_join(threads[t], NULL);
 	}
-	os_report_kept();
-	CHECK(guard_live(&s->sheaf.slab, NULL, 0) == 0);
+	CHECK(look(s).objects_in_use == 0);
 	CHECK(kmem_cache_verify(s) == 0);
 }
 
@@ -569,7 +567,7 @@ static void use_traced(void)
 	struct kmem_cache *s = kmem_cache_create("traced", 32, NULL, SLAB_TRACE);
 	char *object = kmem_cache_alloc(s, GFP_KERNEL);
 
-	CHECK(guard_is_ours(object));
+	CHECK(is_guarded(object));
 	kmem_cache_free(s, object);
 	CHECK(sheaf_rcu_register(&by_hand_ops) == 0);
 	kmem_cache_free_rcu(s, kmem_cache_alloc(s, GFP_KERNEL));

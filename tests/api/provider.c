@@ -5,7 +5,6 @@
 #include <sheaf/rcu.h>
 #include <string.h>
 
-#include "grace/grace.h"
 #include "kit/by_hand.h"
 #include "kit/told.h"
 #include "kit/unit.h"
@@ -112,57 +111,9 @@ static void wrong_ones_are_refused(void **state)
 	is_refused(&ops, "name");
 }
 
-/* --- a provider that can be polled, with late callbacks --------------------------------------- */
-
-static uint64_t moments, passed; /* noted; and up to which a grace period has passed */
-
-static void start_poll(struct sheaf_rcu_poll *state)
-{
-	state->words[0] = ++moments;
-}
-
-static int poll(const struct sheaf_rcu_poll *state)
-{
-	return state->words[0] <= passed;
-}
-
-static const struct sheaf_rcu_ops polled_ops = {.size = sizeof(struct sheaf_rcu_ops),
-						.name = "polled",
-						.call = by_hand_call,
-						.barrier = by_hand_barrier,
-						.start_poll = start_poll,
-						.poll = poll};
-
-/* Only one moment is noted at a time: those of batches that begin meanwhile are noted after it. */
-static void polls_for_every_batch(void **state)
-{
-	struct kmem_cache *s = cache_with(&polled_ops);
-	struct grace *grace = grace_of(&polled_ops);
-	uint64_t begun;
-
-	(void)state;
-	assert_non_null(s);
-	begun = grace_now(grace);
-	grace_start(grace);
-	grace_start(grace);
-	grace_start(grace);
-	grace_poll(grace);
-	assert_false(grace_passed(grace, begun));
-	passed = moments;
-	grace_poll(grace);
-	assert_true(grace_passed(grace, begun));
-	assert_false(grace_passed(grace, begun + 1));
-	passed = moments;
-	grace_poll(grace);
-	assert_true(grace_passed(grace, begun + 2));
-	by_hand_pass();
-	kmem_cache_destroy(s);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(polls_for_every_batch),
 		cmocka_unit_test(an_older_one_works),
 		cmocka_unit_test(a_newer_one_works_that_says_nothing_new),
 		cmocka_unit_test(wrong_ones_are_refused),

@@ -5,14 +5,10 @@
 
 #include <sheaf/slab.h>
 
-#include "cache/cache.h"
 #include "kit/cache.h"
+#include "kit/hooks.h"
 #include "kit/told.h"
 #include "kit/unit.h"
-#include "os/machine.h"
-#include "os/options/options.h"
-#include "page/page.h"
-#include "percpu/sheaf.h"
 
 enum {
 	MANY = 100000,
@@ -39,7 +35,7 @@ static void slabs_are_small_and_go_back(void **state)
 	struct kmem_cache *s = make("small", 700, 0);
 
 	(void)state;
-	assert_true(s->sheaf.slab.oo.order <= 1);
+	assert_true(look(s).order <= 1);
 	assert_int_equal(kmem_cache_alloc_bulk(s, GFP_KERNEL, 200, objects), 200);
 	assert_true(look(s).slabs > 10);
 	kmem_cache_free_bulk(s, 200, objects);
@@ -60,11 +56,11 @@ static void free_memory_goes_back(void **state)
 
 	(void)state;
 	assert_int_equal(kmem_cache_alloc_bulk(s, GFP_KERNEL, MANY, objects), MANY);
-	assert_true(page_usage().used > (size_t)MANY * SIZE);
+	assert_true(library().used_bytes > (size_t)MANY * SIZE);
 	for (unsigned int i = 0; i < MANY; i++)
 		kmem_cache_free(s, objects[i]);
 	/* 256 KiB, and what a chunk of which parts are in use may keep. */
-	assert_true(page_usage().dirty <= (size_t)512 << 10);
+	assert_true(library().free_bytes <= (size_t)512 << 10);
 	kmem_cache_destroy(s);
 }
 
@@ -72,11 +68,10 @@ static void free_memory_goes_back(void **state)
 static void checked_slabs_stay(void **state)
 {
 	struct kmem_cache *s;
-	uint32_t tools = os.tools;
 	char *object;
 
 	(void)state;
-	os.tools = 0; /* a sanitizer would end the program */
+	hook_leave_tools(); /* a sanitizer would end the program */
 	s = make("checked", 64, SLAB_POISON);
 	object = kmem_cache_alloc(s, GFP_KERNEL);
 	kmem_cache_free(s, object);
@@ -89,7 +84,6 @@ static void checked_slabs_stay(void **state)
 	kmem_cache_free(s, object);
 	assert_true(told_end(&told) > 0);
 	kmem_cache_destroy(s);
-	os.tools = tools;
 }
 
 static void caches_are_shared(void **state)
@@ -109,8 +103,8 @@ int main(void)
 		cmocka_unit_test(no_cache_has_sheaves),
 		cmocka_unit_test(slabs_are_small_and_go_back),
 		cmocka_unit_test(free_memory_goes_back),
-		cmocka_unit_test(checked_slabs_stay),
 		cmocka_unit_test(caches_are_shared),
+		cmocka_unit_test(checked_slabs_stay),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

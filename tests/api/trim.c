@@ -10,13 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cache/cache.h"
 #include "kit/cache.h"
 #include "kit/clock.h"
 #include "kit/objects.h"
+#include "kit/options.h"
 #include "kit/process.h"
 #include "kit/unit.h"
-#include "page/page.h"
 
 enum {
 	SIZE = 512,
@@ -24,6 +23,7 @@ enum {
 	EACH = 2000,
 	FEW = 100,
 	PAGE_BYTES = 4096,
+	HUGE_PAGE = 2 << 20,
 	CPUS = 2,
 	ROUNDS = 200,
 };
@@ -45,12 +45,12 @@ static void use_and_free(void)
 /* What is used without the caches' objects. */
 static size_t used(void)
 {
-	return page_usage().used;
+	return library().used_bytes;
 }
 
 static size_t dirty(void)
 {
-	return page_usage().dirty;
+	return library().free_bytes;
 }
 
 static void everything_goes(void **state)
@@ -69,7 +69,7 @@ static void everything_goes(void **state)
 	begin = used();
 	sheaf_stats(&before);
 	use_and_free();
-	assert_true(used() > begin || os_options.tiny);
+	assert_true(used() > begin || is_tiny());
 	errno = 77;
 	given = sheaf_trim(0);
 	assert_int_equal(errno, 77);
@@ -87,19 +87,19 @@ static void everything_goes(void **state)
 
 static void some_may_stay(void **state)
 {
-	const size_t keep = 8 * OS_HUGE;
+	const size_t keep = (size_t)8 * HUGE_PAGE;
 
 	(void)state;
 	use_and_free();
 	sheaf_trim(keep);
 	assert_true(dirty() <= keep);
 	/* Only as much goes as must: pages go by whole chunks first. */
-	if (!os_options.tiny)
-		assert_true(dirty() > keep - OS_HUGE);
+	if (!is_tiny())
+		assert_true(dirty() > keep - HUGE_PAGE);
 	sheaf_trim(SIZE_MAX);
-	if (!os_options.tiny)
-		assert_true(dirty() > keep - OS_HUGE);
-	assert_true(sheaf_trim(0) > 0 || os_options.tiny);
+	if (!is_tiny())
+		assert_true(dirty() > keep - HUGE_PAGE);
+	assert_true(sheaf_trim(0) > 0 || is_tiny());
 	assert_int_equal(dirty(), 0);
 }
 
@@ -115,11 +115,11 @@ static void a_shrink_returns_its_own(void **state)
 	sheaf_trim(0);
 	use_and_free();
 	before = dirty();
-	assert_true(before > 0 || os_options.tiny);
-	returned = page_usage().returned;
+	assert_true(before > 0 || is_tiny());
+	returned = library().returned_bytes;
 	assert_int_equal(kmem_cache_shrink(mine), 0);
 	assert_int_equal(dirty(), before);
-	assert_int_equal(page_usage().returned, returned);
+	assert_int_equal(library().returned_bytes, returned);
 	for (unsigned int i = 0; i < FEW; i++) {
 		objects[i] = kmem_cache_alloc(mine, GFP_KERNEL);
 		assert_non_null(objects[i]);
@@ -130,9 +130,9 @@ static void a_shrink_returns_its_own(void **state)
 	before = dirty();
 	assert_int_equal(kmem_cache_shrink(mine), 0);
 	assert_int_equal(look(mine).slabs, 0);
-	assert_true(page_usage().returned >= returned + held);
+	assert_true(library().returned_bytes >= returned + held);
 	/* With the last run of a chunk, all of the chunk goes. */
-	assert_true(dirty() <= before && dirty() + 3 * OS_HUGE > before);
+	assert_true(dirty() <= before && dirty() + (size_t)3 * HUGE_PAGE > before);
 	kmem_cache_destroy(mine);
 	clock_stands = false;
 }
@@ -216,7 +216,7 @@ static void others_go_on(void **state)
 static void body(void)
 {
 	use_and_free();
-	CHECK(sheaf_trim(0) > 0 || os_options.tiny);
+	CHECK(sheaf_trim(0) > 0 || is_tiny());
 	CHECK(dirty() == 0);
 }
 

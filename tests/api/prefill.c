@@ -13,16 +13,14 @@
 #include <sys/time.h>
 #include <unistd.h>
 
-#include "cache/cache.h"
-#include "internal/kit/sheaves.h"
 #include "kit/by_hand.h"
 #include "kit/cache.h"
 #include "kit/check.h"
 #include "kit/needs.h"
+#include "kit/options.h"
 #include "kit/process.h"
 #include "kit/told.h"
 #include "kit/unit.h"
-#include "os/machine.h"
 
 enum {
 	SIZE = 64,
@@ -36,14 +34,14 @@ static struct told told;
 
 /* The change of a counter; `should` if nothing is counted, or there are no sheaves. */
 #define MOVED(before, name, should)                                                                \
-	(os.counting && sheaf_capacity(&s->sheaf) ? look(s).name - (before).name : (should))
+	(library().counted && look(s).sheaf_capacity ? look(s).name - (before).name : (should))
 
 static void all_is_there(void)
 {
 	struct kmem_cache_stats stats = look(s);
 
 	assert_int_equal(kmem_cache_verify(s), 0);
-	if (os.counting)
+	if (library().counted)
 		assert_int_equal(stats.sheaf_refill - stats.sheaf_flush + stats.free_fastpath -
 					 stats.alloc_fastpath,
 				 stats.objects_in_sheaves);
@@ -135,7 +133,7 @@ static void from_the_barn(void **state)
 	one = prefilled(1);
 	assert_int_equal(MOVED(before, sheaf_prefill_slow, 1), 1);
 	assert_int_equal(MOVED(before, barn_get, 0), 0);
-	assert_int_equal(kmem_cache_sheaf_size(one), sheaf_capacity(&s->sheaf));
+	assert_int_equal(kmem_cache_sheaf_size(one), look(s).sheaf_capacity);
 	two = prefilled(1);
 	kmem_cache_return_sheaf(s, GFP_KERNEL, one);
 	kmem_cache_return_sheaf(s, GFP_KERNEL, two);
@@ -169,8 +167,8 @@ static void returned_beside_a_spare(void **state)
 		assert_int_equal(MOVED(before, sheaf_return_slow, 1), 1);
 		assert_int_equal(MOVED(before, barn_put, (unsigned)may_fill), may_fill);
 		assert_int_equal(
-			MOVED(before, sheaf_flush, may_fill ? 0 : sheaf_capacity(&s->sheaf) - 5),
-			may_fill ? 0 : sheaf_capacity(&s->sheaf) - 5);
+			MOVED(before, sheaf_flush, may_fill ? 0 : look(s).sheaf_capacity - 5),
+			may_fill ? 0 : look(s).sheaf_capacity - 5);
 		assert_int_equal(MOVED(before, sheaf_refill, may_fill ? 5 : 0), may_fill ? 5 : 0);
 		give(5);
 		all_is_there();
@@ -254,7 +252,7 @@ static void without_sheaves(void **state)
 static void refill(void **state)
 {
 	struct slab_sheaf *sheaf = prefilled(10), *same = sheaf;
-	unsigned int capacity = sheaf_capacity(&s->sheaf);
+	unsigned int capacity = look(s).sheaf_capacity;
 
 	(void)state;
 	needs(NEED_SHEAVES);
@@ -294,7 +292,7 @@ static void zeroed(void **state)
 /* Nothing fits into a full sheaf, also where it cannot become the spare and main has objects. */
 static void full_sheaves_return(void **state)
 {
-	unsigned int capacity = sheaf_capacity(&s->sheaf);
+	unsigned int capacity = look(s).sheaf_capacity;
 	struct slab_sheaf *sheaves[4];
 
 	(void)state;
@@ -315,7 +313,7 @@ static void full_sheaves_return(void **state)
  * mistake). */
 static void partly_filled_spare(void **state)
 {
-	unsigned int capacity = sheaf_capacity(&s->sheaf);
+	unsigned int capacity = look(s).sheaf_capacity;
 
 	(void)state;
 	needs(NEED_SHEAVES);
@@ -418,7 +416,7 @@ static void no_memory(void)
 		}
 		/* Sheaves that have memory of their own may find some for this. */
 		CHECK(kmem_cache_refill_sheaf(s, GFP_NOWAIT, &lent[i], 200) == -ENOMEM ||
-		      os_options.guard_pools);
+		      (has_option("hardened") || has_option("slab_guard_pools")));
 		kmem_cache_return_sheaf(s, GFP_NOWAIT, lent[i]);
 	}
 	CHECK(got == n);
@@ -504,7 +502,7 @@ static void what_has_passed_comes_first(void **state)
 		}
 	}
 	assert_true(look(s).slabs == slabs);
-	if (os.counting) {
+	if (library().counted) {
 		assert_true(look(s).sheaf_refill <= refilled + 64);
 		assert_true(look(s).rcu_reuse > 0);
 	}
