@@ -79,7 +79,6 @@ struct caches {
 	uint32_t forked; /* this is a forked child */
 	uint32_t nr_made, nr;
 	struct kmem_cache *first;
-	const struct fork_part *pools; /* NULL until there is a memory pool */
 	/* The cache of kmalloc() whose objects are charged, in place of this one; NULL: none. */
 	struct kmem_cache *(*twin)(struct kmem_cache *s);
 };

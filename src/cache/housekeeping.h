@@ -19,10 +19,10 @@
  *
  *   a pass over idle rows     looks every HOUSE_ROWS_MS for rows where the program no longer runs,
  *                             and empties them in every cache
- *   a pass over idle caches   each two fifths of the time of the curve: sheaves that lay in barns
+ *   a pass over all caches    each two fifths of the time of the curve: sheaves that lay in barns
  *                             for so long; and the slots, empty slabs and capacity of caches that
- *                             nobody used
- *   above the soft limit      every second: sheaves and empty slabs that are not in use (reclaim.h)
+ *                             nobody used. Above the soft limit each second, and then all sheaves
+ *                             and empty slabs that are not in use (reclaim.h)
  *
  * The caches that a round visits are drained together, with one pair of membarriers.
  *

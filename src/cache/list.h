@@ -57,7 +57,7 @@ void list_after_fork(void);
  * visit now, or NULL at the end; this one was visited. Caches may come and go in between. Each
  * visitor, a number below LIST_VISITORS, goes its own way.
  */
-#define LIST_VISITORS 3
+#define LIST_VISITORS 2
 void list_visit_first(unsigned int visitor);
 struct kmem_cache *list_visit(unsigned int visitor);
 void list_visited(unsigned int visitor);

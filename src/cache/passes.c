@@ -33,7 +33,6 @@
 enum house_pass {
 	PASS_ROWS,
 	PASS_CACHES,
-	PASS_SOFT,
 	NR_PASSES
 };
 
@@ -80,7 +79,7 @@ static bool cache_lies_idle(struct kmem_cache *s)
  * Returns the work. */
 static unsigned int age_cache(struct pass *pass, struct kmem_cache *s, unsigned int most)
 {
-	bool above_soft = pass == &passes.all[PASS_SOFT];
+	bool above_soft = page_is_above_soft();
 	unsigned int work = idle_rows_work(&s->sheaf), n = idle_age(&s->sheaf, most);
 
 	/* The first time marks what the second one takes. */
@@ -137,14 +136,11 @@ static uint32_t pass_ms(void)
 
 static bool pass_is_due(enum house_pass which, uint32_t passed)
 {
-	switch (which) {
-	case PASS_ROWS:
+	if (which == PASS_ROWS)
 		return passed >= HOUSE_ROWS_MS;
-	case PASS_CACHES:
-		return !os_options.decay_never && passed >= pass_ms();
-	default:
-		return page_is_above_soft() && passed >= SOFT_PASS_MS;
-	}
+	if (page_is_above_soft())
+		return passed >= SOFT_PASS_MS;
+	return !os_options.decay_never && passed >= pass_ms();
 }
 
 static void begin_passes(uint32_t now)

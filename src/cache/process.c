@@ -82,16 +82,14 @@ static void before_fork(void)
 	owner_lock();
 	pool_lock_all();
 	page_lock_all();
-	if (caches.pools)
-		caches.pools->lock();
+	mempool_lock_all();
 	os_lock(&shrinkers.lock);
 }
 
 static void after_fork(void)
 {
 	os_unlock(&shrinkers.lock);
-	if (caches.pools)
-		caches.pools->unlock();
+	mempool_unlock_all();
 	page_unlock_all();
 	pool_unlock_all();
 	owner_unlock();
@@ -128,8 +126,7 @@ static void after_fork_in_child(void)
 	housekeeping_in_child();
 	for_each_node(reset_unlocked_node);
 	caches.fork_lost += sheaf_rcu_reset_in_child();
-	if (caches.pools)
-		caches.pools->in_child();
+	mempool_in_child();
 	shrinkers_in_child();
 	group_after_fork();
 	after_fork();
@@ -177,13 +174,6 @@ static bool initialise(void)
 static void handle_fork(void)
 {
 	caches.fork_handled = pthread_atfork(before_fork, after_fork, after_fork_in_child) == 0;
-}
-
-void cache_join_fork(const struct fork_part *pools)
-{
-	os_lock(&caches.lock);
-	caches.pools = pools;
-	os_unlock(&caches.lock);
 }
 
 /* Before other constructors, if possible: fork handlers registered before ours run inside ours,

@@ -6,18 +6,8 @@
 
 #include "cache/cache.h"
 
-/* A layer above that has its own locks, of a rank after all others, provides this for fork(). */
-struct fork_part {
-	void (*lock)(void);
-	void (*unlock)(void);
-	void (*in_child)(void); /* before unlock() */
-};
-
 /* Initialise the library at its first use. Returns false if there is no memory for it. */
 bool caches_ready(void);
-
-/* Take part in each fork() from now on. Memory pools are the only layer above that has locks. */
-void cache_join_fork(const struct fork_part *pools);
 
 /* --- in src/stats/ print.c -------------------------------------------------------------------- */
 
@@ -28,6 +18,13 @@ void stats_begin(void);
 void stats_at_exit(void);
 /* The same with SHEAF_OPTIONS=leaks: caches with objects in use. */
 void leaks_at_exit(void);
+
+/* --- in src/kmalloc/ mempool_make.c ----------------------------------------------------------- */
+
+/* Around fork(): the locks of all memory pools; in the child, before they are unlocked. */
+void mempool_lock_all(void);
+void mempool_unlock_all(void);
+void mempool_in_child(void);
 
 /* --- in src/control/ control.c ---------------------------------------------------------------- */
 

@@ -22,8 +22,9 @@ static uint32_t soft_at; /* when shrinkers were last asked, in ms */
 /* What had happened when all marked caches were last emptied, and all passed objects freed. */
 static uint64_t reclaimed, flushed;
 
-/* A cache that is being destroyed is emptied by the thread that does that. */
-void reclaim_caches(void)
+/* Empty the sheaves, quarantines and empty slabs of all caches. A cache that is being destroyed is
+ * emptied by the thread that does that. */
+static void reclaim_caches(void)
 {
 	for (struct kmem_cache *s = list_next(NULL); s; s = list_next(s)) {
 		if (!os_load_relaxed(&s->nr_names))

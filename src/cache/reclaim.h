@@ -37,8 +37,6 @@
  * program; double: a program goes further beyond its target. */
 #define RECLAIM_SOFT_MS 10
 
-/* Empty the sheaves, quarantines and empty slabs of all caches. */
-void reclaim_caches(void);
 /* What shrinkers have, if the flags allow waiting; then this cache, at whose own limit others
  * cannot help, or (NULL) all marked ones and free pages. Returns false if there was nothing. */
 bool reclaim_everything(struct kmem_cache *s, gfp_t flags) OS_COLD;

@@ -14,7 +14,7 @@ static struct os_lock list_lock = OS_LOCK_INIT(OS_RANK_MEMPOOL);
 static struct sheaf_mempool *first_pool;
 
 /* These are many locks of one rank, so by try-lock; the holder of one waits for no other thread. */
-static void lock_all(void)
+void mempool_lock_all(void)
 {
 	os_lock(&list_lock);
 	for (struct sheaf_mempool *pool = first_pool; pool; pool = pool->next)
@@ -22,25 +22,22 @@ static void lock_all(void)
 			os_sleep_briefly();
 }
 
-static void unlock_all(void)
+void mempool_unlock_all(void)
 {
 	for (struct sheaf_mempool *pool = first_pool; pool; pool = pool->next)
 		os_unlock(&pool->lock);
 	os_unlock(&list_lock);
 }
 
-/* In a forked child, the waiting threads no longer exist. */
-static void forget_waiters(void)
+/* The waiting threads do not exist there. */
+void mempool_in_child(void)
 {
 	for (struct sheaf_mempool *pool = first_pool; pool; pool = pool->next)
 		pool->waiters = 0;
 }
 
-static const struct fork_part around_fork = {lock_all, unlock_all, forget_waiters};
-
 static void mempool_enlist(struct sheaf_mempool *pool)
 {
-	cache_join_fork(&around_fork);
 	os_lock(&list_lock);
 	pool->next = first_pool;
 	first_pool = pool;

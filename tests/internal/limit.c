@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cache/cache.h"
+#include "cache/process.h"
 #include "cache/reclaim.h"
 #include "kit/cache.h"
 #include "kit/process.h"

@@ -194,16 +194,6 @@ static void unlock_node(void)
 	os_unlock(node_lock());
 }
 
-static void lock_pools(void)
-{
-	caches.pools->lock();
-}
-
-static void unlock_pools(void)
-{
-	caches.pools->unlock();
-}
-
 static const struct {
 	const char *name;
 	void (*lock)(void);
@@ -214,7 +204,7 @@ static const struct {
 	{"OS_RANK_NODE", lock_node, unlock_node},
 	{"OS_RANK_POOL", pool_lock_all, pool_unlock_all},
 	{"OS_RANK_PAGES", page_lock_all, page_unlock_all},
-	{"OS_RANK_MEMPOOL", lock_pools, unlock_pools},
+	{"OS_RANK_MEMPOOL", mempool_lock_all, mempool_unlock_all},
 };
 
 static void with_locks_held(void)

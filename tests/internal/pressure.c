@@ -7,7 +7,7 @@
 #include <sheaf/shrinker.h>
 #include <string.h>
 
-#include "cache/cache.h"
+#include "cache/process.h"
 #include "kit/cache.h"
 #include "kit/clock.h"
 #include "kit/needs.h"
