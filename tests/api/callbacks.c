@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* The thread is cancelled in a function of the program: this must wait for the end of the call. */
+/* A thread is cancelled in a function of the program: the cancellation must wait for the end of the
+ * call. */
 #include <pthread.h>
 #include <sheaf/debug.h>
 #include <sheaf/group.h>
@@ -21,7 +22,7 @@ static struct kmem_cache *s;
 static unsigned int returned; /* calls of functions of the program, from which they returned */
 static bool armed;
 
-/* As any function with a cancellation point. Whoever runs it is cancelled. */
+/* Like any function with a cancellation point. The thread that runs it is cancelled. */
 static void be_cancelled(void)
 {
 	if (!armed)
@@ -31,7 +32,7 @@ static void be_cancelled(void)
 	returned++;
 }
 
-/* A call in a thread of its own, which ends after it, not in it. */
+/* Make a call in a separate thread, which must end after the call, not in it. */
 static void *make_call(void *call)
 {
 	((void (*)(void))call)();
@@ -100,7 +101,7 @@ static void cancelled_in_a_shrinker(void **state)
 	shrinker->count_objects = shrinker->scan_objects = ask;
 	shrinker_register(shrinker);
 	check_call(trim, 2);
-	shrinker_free(shrinker); /* waits for nobody */
+	shrinker_free(shrinker); /* does not wait */
 }
 
 /* --- groups ----------------------------------------------------------------------------------- */
@@ -181,7 +182,7 @@ static void retire(void)
 	kvfree_rcu_barrier();
 }
 
-/* All of them pass, also those that the cancelled thread asked for. */
+/* All of them pass, also those that the cancelled thread requested. */
 static void cancelled_in_a_provider(void **state)
 {
 	(void)state;

@@ -57,7 +57,7 @@ static void set_flags(struct area *area, const char *flags)
 		memmove(out, out + 3, strlen(out + 3) + 1);
 }
 
-/* False: this system does not list flags. */
+/* False if this system does not list flags. */
 static bool read_areas(void)
 {
 	FILE *file = fopen("/proc/self/smaps", "re");
@@ -125,7 +125,7 @@ static void use(struct kmem_cache *s, unsigned int n)
 		CHECK(objects[i]);
 		*(char *)objects[i] = 1;
 	}
-	/* Every second object first: some stay open between closed ones. */
+	/* Every second object first: some stay accessible between inaccessible ones. */
 	for (unsigned int i = 0; i < n; i += 2)
 		kmem_cache_free(s, objects[i]);
 }

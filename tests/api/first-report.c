@@ -81,7 +81,7 @@ static void misuse_and_use(void)
 	call();
 }
 
-/* How many times this is in the file. */
+/* How often this text is in the file. */
 static unsigned int in_file(const char *what)
 {
 	int file = open(path, O_RDONLY | O_CLOEXEC);
@@ -140,7 +140,7 @@ static void the_first_use_goes_on(void **state)
 static pthread_barrier_t reading;
 static bool is_slow;
 
-/* In the place of the C library's. */
+/* Replaces the C library's. */
 char *secure_getenv(const char *name)
 {
 	if (is_slow) {

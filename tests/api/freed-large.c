@@ -171,7 +171,7 @@ static void a_block_that_waits(void **state)
 			assert_non_null(block);
 			retire_by(i % 2, block);
 			is_ignored(i / 2, block);
-			/* Readers may ask. */
+			/* Readers may call it. */
 			assert_int_equal(ksize(block), kmalloc_size_roundup(size));
 			all_pass();
 			assert_int_equal(bytes_used(), before);
@@ -274,8 +274,8 @@ static void it_enters_no_reserve(void **state)
 	}
 }
 
-/* Without sheaves and checks, nothing tells an object that waits from others: it is freed at once,
- * and then nothing is at its address. */
+/* Without sheaves and checks, nothing distinguishes an object that waits from others: it is freed
+ * immediately, and then nothing is at its address. */
 static void an_object_that_was_freed_meanwhile(void **state)
 {
 	struct kmem_cache *s =
@@ -400,7 +400,7 @@ static void *free_with_another(void *unused)
 	return NULL;
 }
 
-/* Two threads give up one block at once: one of them is told, and it is freed once. */
+/* Two threads free one block at the same time: one of them gets a report, and it is freed once. */
 static void two_threads(void **state)
 {
 	uint64_t before = bytes_used();

@@ -196,7 +196,7 @@ static void construct(void *object)
 	memset(object, 'C', SIZE);
 }
 
-/* The next owner gets it as its constructor left it. */
+/* The next owner gets it in the constructed state. */
 static void a_constructed_object_stays_as_it_is(void **state)
 {
 	struct kmem_cache_args args = {.ctor = construct};
@@ -216,7 +216,7 @@ static void a_constructed_object_stays_as_it_is(void **state)
 	kmem_cache_destroy(made);
 }
 
-/* Behind the last object of a slab there is none, though the slab goes on. */
+/* There is no object behind the last one of a slab, though the slab is longer. */
 static void no_object_is_behind_the_last(void **state)
 {
 	struct kmem_cache *few = make("few", 3000, SLAB_NO_USER_FLAGS | SLAB_NO_SHEAVES);
@@ -257,7 +257,7 @@ static void what_is_freed_is_clear(void **state)
 	if (is_readable((uintptr_t)again) && !hook_has_tools())
 		assert_int_not_equal(again[7], 0x11);
 	assert_int_equal(look(s).objects_in_use, 1);
-	/* Neither free was anything but a free. */
+	/* Both were ordinary frees. */
 	told_begin(&told);
 	for (int i = 0; i < 100; i++)
 		kfree_sensitive(new_block());

@@ -36,7 +36,7 @@ static struct kmem_group_stats stats_of(struct kmem_group *g)
 
 /* --- set and restore -------------------------------------------------------------------------- */
 
-/* Code that has a group of its own, and calls more such code. */
+/* Code with its own group, which calls more such code. */
 static void in_a_scope(int depth)
 {
 	struct kmem_group *mine = group("mine", NULL), *of;
@@ -79,7 +79,7 @@ static void scopes_in_scopes(void **state)
 	assert_int_equal(kmem_group_verify(), 0);
 }
 
-/* What is no group changes nothing, and what restores it afterwards neither. */
+/* A pointer that is no group changes nothing, nor does restoring it afterwards. */
 static void a_wrong_group(void **state)
 {
 	struct kmem_group *mine = group("mine", NULL), *gone = group("gone", NULL), *before;
@@ -123,7 +123,7 @@ static void called(void)
 	errno = EIO;
 }
 
-/* Since the last time it was asked, functions of the program ran, and left all as it was. */
+/* Functions of the program have run since the last call, and changed nothing. */
 static void were_called(void)
 {
 	assert_int_equal(errno, ODD);

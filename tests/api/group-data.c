@@ -160,7 +160,7 @@ static void ends_in_its_callback(void **state)
 
 static uint32_t first_goes_on;
 
-/* Until the first thread waits for this callback. */
+/* Wait until the first thread waits for this callback. */
 static void waits_for_the_first(struct data *data)
 {
 	(void)data;
@@ -201,7 +201,7 @@ static void replacing_waits(void **state)
 	assert_int_equal(second.ended, 1);
 }
 
-/* Also if the data stays: its functions do not. */
+/* Also if the data stays and only the functions change. */
 static void replacing_functions_waits(void **state)
 {
 	pthread_t thread = begin_in_another_thread();

@@ -13,12 +13,12 @@ static void replaces_and_forks(struct data *data)
 {
 	assert_int_equal(set(&second, data->g), 0);
 	child = fork();
-	/* What runs here is not over. */
+	/* The callback that runs here has not ended. */
 	pass_the_mark(data->g);
 	assert_int_equal(data->ended, 0);
 }
 
-/* A callback that forks goes on in both. */
+/* A callback that forks continues in both processes. */
 static void in_both_processes(void **state)
 {
 	struct kmem_group *g = group_with(&first);

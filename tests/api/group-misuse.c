@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A free that is ignored gives nothing back: the object is charged to its group as before
- * (OWNER-O2). */
+/* A free that is ignored uncharges nothing: the object stays charged to its group (OWNER-O2). */
 #include <sheaf/group.h>
 #include <sheaf/rcu.h>
 
@@ -148,7 +147,7 @@ static bool debug_caches(void)
 	return has_slab_debug() && !has_debug_letter('S');
 }
 
-/* Are wrong frees of all caches found at once? */
+/* Are wrong frees found immediately in all caches? */
 static bool all_checked(void)
 {
 	return debug_caches() || checks_free();
@@ -171,7 +170,7 @@ static void inside_secrets(void **state)
 	inside("secret", SLAB_SECRET);
 }
 
-/* Found by the slab, whose bits each free reaches at once. */
+/* Found by the slab, whose bits each free reaches directly. */
 static void inside_objects_without_sheaves(void **state)
 {
 	(void)state;
@@ -188,7 +187,7 @@ static void inside_blocks(void **state)
 		char *block = kmalloc(size, GFP_KERNEL_ACCOUNT);
 
 		assert_non_null(block);
-		/* A plain cache finds it later, when the sheaf that it is in becomes empty. */
+		/* A plain cache finds it later, when its sheaf becomes empty. */
 		for (unsigned int way = 2;
 		     (found || size > KMALLOC_MAX_CACHE_SIZE) && way < NR_WAYS; way++)
 			if (ways[way] != free_nolock && ways[way] != retire)
@@ -204,7 +203,7 @@ static void verify_nothing(void)
 	CHECK(kmem_group_verify() == 0);
 }
 
-/* Where nothing checks a free, the charge may go back; then that is found. */
+/* Where nothing checks a free, it may uncharge the object; then the lost charge is found. */
 static void ignored_or_found(struct kmem_cache *s, void *object)
 {
 	struct kmem_group *of = kmem_group_of(object);
@@ -255,7 +254,7 @@ static void use_paid(struct kmem_cache *s)
 		kmem_cache_free(s, paid[i]);
 }
 
-/* Objects for which nobody paid have no charge that could go back. */
+/* Objects that were not charged have nothing to uncharge. */
 static void nobody_paid(void **state)
 {
 	struct kmem_cache *s = make("unpaid", SIZE, SLAB_ACCOUNT);
@@ -292,7 +291,7 @@ static void nobody_paid_yet(void **state)
 	void *object, *paid;
 
 	(void)state;
-	/* The first object of its slab that somebody pays for comes later. */
+	/* The first charged object of its slab comes later. */
 	kmem_group_restore_current(NULL);
 	object = kmem_cache_alloc(s, GFP_KERNEL);
 	kmem_group_restore_current(kmem_group_get(g));
@@ -309,7 +308,7 @@ static void nobody_paid_yet(void **state)
 	kmem_cache_destroy(s);
 }
 
-/* Nor have those of a cache that charges only what is asked for. */
+/* Nor do uncharged objects of a cache that charges only on request. */
 static void nobody_asked(void **state)
 {
 	struct kmem_cache *s = make("asked", SIZE, 0);
@@ -353,7 +352,8 @@ static void the_limit_holds(void **state)
 
 /* --- objects that wait, or are free ----------------------------------------------------------- */
 
-/* What waits for a grace period stays charged until it has passed, whoever frees it meanwhile. */
+/* An object that waits for a grace period stays charged until the period has passed, whichever
+ * thread frees it meanwhile. */
 static void while_in(struct kmem_cache *s)
 {
 	if (!debug_caches() && !checks_double()) {
@@ -392,7 +392,7 @@ static void while_it_waits_without_sheaves(void **state)
 	while_in(make("waits too", SIZE, SLAB_ACCOUNT | SLAB_NO_SHEAVES));
 }
 
-/* A second free of what is free gives no other object's charge back. */
+/* A second free of a free object does not uncharge another object. */
 static void twice(void **state)
 {
 	struct kmem_cache *s = make("twice", SIZE, SLAB_ACCOUNT | SLAB_NO_SHEAVES);

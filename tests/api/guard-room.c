@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Guard pages that run out, or that the system refuses: objects are then not guarded, with one
- * line. */
+/* Guarded slots that run out, or guard pages that the system refuses: further objects are not
+ * guarded, and one line reports that. */
 #include <errno.h>
 #include <pthread.h>
 #include <sheaf/kmalloc.h>
@@ -42,7 +42,7 @@ static void *take(struct kmem_cache *s)
 	return object;
 }
 
-/* All of them work, so many at least are guarded, and of those that are not there are some. */
+/* All objects work; at least this many are guarded, and some are not. */
 static void use_many(unsigned int size, int n, unsigned int least, bool all)
 {
 	struct kmem_cache *s = kmem_cache_create("many", size, NULL, 0);
@@ -96,7 +96,7 @@ static void memory_comes_back(void)
 	kmem_cache_free(s, kmem_cache_alloc_node(s, GFP_KERNEL | __GFP_THISNODE, 0));
 	CHECK(is_guarded(take(s)));
 	CHECK(getrlimit(RLIMIT_DATA, &before) == 0);
-	/* The kernel takes 0 for no limit as long as it could be raised. */
+	/* The kernel takes a soft limit of 0 as unlimited as long as it may be raised. */
 	none = (struct rlimit){1, before.rlim_max};
 	CHECK(setrlimit(RLIMIT_DATA, &none) == 0);
 	while (is_guarded(take(s)))
@@ -158,7 +158,7 @@ static void freed_faults(void)
 
 static void refuse_all(void)
 {
-	/* To open the pages of an object, and nothing else. */
+	/* Only the calls that make an object's pages accessible. */
 	const struct scmp_arg_cmp open[] = {SCMP_A2(SCMP_CMP_EQ, PROT_READ | PROT_WRITE, 0),
 					    SCMP_A1(SCMP_CMP_EQ, 3 * 4096, 0)};
 
@@ -170,7 +170,7 @@ static void refuse_all(void)
 static void refused(void **state)
 {
 	(void)state;
-	/* Protection, of which few are possible at once. */
+	/* Changes of protection, of which only a few can exist at the same time. */
 	silent("slab_debug=G", no_light_guards, "the system refuses more guard pages");
 	silent("slab_debug=G", refuse_all, "the system refuses more guard pages");
 	told_begin(&told);
@@ -189,7 +189,7 @@ static void close_refused(void)
 	refuse_light();
 	refuse_where(SCMP_SYS(mprotect), ENOMEM, 1, nothing);
 	kmem_cache_free(s, object);
-	/* Its pages stay open, so they are nobody's any more. */
+	/* Its pages stay accessible, so no object gets them any more. */
 	for (int i = 0; i < 1000; i++)
 		CHECK(kmem_cache_alloc(s, GFP_KERNEL) != object);
 }

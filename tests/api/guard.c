@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Guarded objects (slab_debug=G): what faults, what it is said to be, to the letter, and who gets
- * the signal. Each test runs in a child of its own, in which the library begins.
+ * Guarded objects (slab_debug=G): which accesses fault, the exact text of each report, and which
+ * handler gets the signal. Each test runs in a separate child, which uses the library for the first
+ * time.
  */
 #include <pthread.h>
 #include <setjmp.h>
@@ -446,7 +447,7 @@ static void blocks(void)
 	kfree(block);
 }
 
-/* A slot is used again as late as possible. */
+/* A slot is reused as late as possible. */
 static void late_again(void)
 {
 	struct kmem_cache *s = make("late", 32, 0);

@@ -109,7 +109,7 @@ static void shrink_fails(void)
 	size_t n = allocate(200000, GFP_KERNEL, 0);
 
 	if (has_debug_letter('Z'))
-		return; /* what is behind the smaller size is a red zone then */
+		return; /* then a red zone follows the smaller size */
 	n = allocate(64, GFP_KERNEL, n);
 	CHECK(krealloc(p, 64, GFP_KERNEL | __GFP_NOFAIL) == p);
 	CHECK(p[63] == 0x3c && p[99999] == 0x3c);

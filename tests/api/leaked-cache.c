@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A cache that was destroyed while objects were in use: it takes these back, in every way, and
- * refuses all else, with a line for each call. */
+/* A cache that was destroyed while objects were in use: they can still be freed, in every way, and
+ * it refuses all other calls, with a line for each. */
 #include <errno.h>
 #include <string.h>
 
@@ -161,7 +161,7 @@ static void it_takes_objects_back(void **state)
 	all_else_is_refused();
 	assert_int_equal(kmem_cache_verify(s), 0);
 	assert_int_equal(look(s).objects_in_use, kmem_cache_sheaf_size(sheaf));
-	/* What it has was allocated before. */
+	/* Its objects were allocated before. */
 	kfree(kmem_cache_alloc_from_sheaf(s, GFP_KERNEL, sheaf));
 	kmem_cache_return_sheaf(s, GFP_KERNEL, sheaf);
 	all_else_is_refused();

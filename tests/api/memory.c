@@ -47,7 +47,7 @@ static void refuse_files(bool sealed, int error)
 	refuse_where(SYS_memfd_create, error, 1, &flags);
 }
 
-/* Slots need the file if only the CPUs that use them shall cost memory. */
+/* Without the file, slots would cost memory for CPUs that do not use them, too. */
 static void make_cache_from_file(void)
 {
 	CHECK(kmem_cache_create("from-file", 64, NULL, SLAB_NO_MERGE));
@@ -153,7 +153,7 @@ static void many_mappings(void)
 {
 	int protection = PROT_READ;
 
-	/* Those that differ do not become one. */
+	/* Mappings that differ do not merge. */
 	while (mmap(NULL, (size_t)sysconf(_SC_PAGESIZE), protection, MAP_PRIVATE | MAP_ANONYMOUS,
 		    -1, 0) != MAP_FAILED)
 		protection ^= PROT_READ;
@@ -183,7 +183,7 @@ static void each_refusal_has_its_cause(void **state)
 		assert_int_equal(in_child(many_mappings), 0);
 }
 
-/* As if the largest hole in the process's addresses had so many bytes. */
+/* Make the largest hole in the process's addresses appear to have this many bytes. */
 static void leave_holes(size_t largest)
 {
 	const struct scmp_arg_cmp larger = SCMP_A1(SCMP_CMP_GT, largest, 0);

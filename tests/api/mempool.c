@@ -271,8 +271,8 @@ static void free_elsewhere_wakes(void **state)
 	nothing_is_out();
 }
 
-/* The waiting thread may be just about to ask the allocator: then the allocator gets the element,
- * and this thread takes it back. */
+/* The waiting thread may be about to try the allocator: then the element goes to the allocator, and
+ * this thread takes it back. */
 static void *free_until_it_waits(void *pool)
 {
 	int *used = &few.used[(long *)handed_over - few.elements];
@@ -350,8 +350,7 @@ static void in_ones_own_memory(void **state)
 	kmem_cache_destroy(s);
 }
 
-/* No thread frees to the pool, but the allocator has memory again when it is asked for the fifth
- * time. */
+/* No thread frees to the pool, but the allocator has memory again at the fifth request. */
 static void memory_that_is_back_is_used(void **state)
 {
 	mempool_t *pool = make_pool(1);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* A program that says it has no readers: its retired objects are free at once. */
+/* A program that says it has no readers: its retired objects are free immediately. */
 #include <errno.h>
 #include <sheaf/rcu.h>
 #include <sheaf/stats.h>
@@ -148,7 +148,7 @@ static void a_cache_with_a_provider_waits(void **state)
 	(void)state;
 	kmem_cache_free_rcu(s, kmem_cache_alloc(s, GFP_KERNEL));
 	assert_int_equal(kmem_cache_stats(s, &stats), 0);
-	/* What no rcu_free sheaf takes counts as in use. */
+	/* Objects for which there is no rcu_free sheaf count as in use. */
 	assert_int_equal(stats.rcu_pending_objects + stats.objects_in_use, 1);
 	assert_int_equal(stats.objects_in_use, has_slab_debug() || is_tiny());
 	kvfree_rcu_barrier_on_cache(s);

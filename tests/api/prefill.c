@@ -480,7 +480,7 @@ static void guaranteed_in_a_handler_without_memory(void **state)
 	assert_int_equal(in_child(in_a_handler), 0);
 }
 
-/* Who prefills a few at a time, and retires them: the spare never has enough for long. */
+/* A thread that prefills a few at a time, and retires them: the spare never has enough for long. */
 static void what_has_passed_comes_first(void **state)
 {
 	uint64_t slabs = 0, refilled = 0;

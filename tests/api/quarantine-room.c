@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A quarantine that is larger than memory, or for which there is none: one line, and the program
- * goes on. Each test runs in a child, in which the library begins. */
+/* A quarantine that is larger than memory, or for which there is none: one line reports it, and the
+ * program continues. Each test runs in a child, which uses the library for the first time. */
 #include <sheaf/slab.h>
 #include <stdlib.h>
 #include <string.h>

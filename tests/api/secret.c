@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Caches of secrets (SLAB_SECRET): their slabs are locked in memory and left out of core dumps,
- * objects are cleared, and who may not lock memory is told.
+ * objects are cleared, and a process that may not lock memory gets a report.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -29,7 +29,7 @@ enum {
 	NOBODY = 65534
 };
 
-/* The runtimes of these sanitizers let nobody lock memory. */
+/* The runtimes of these sanitizers lock no memory. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define LOCKS false
 #else
@@ -39,7 +39,7 @@ enum {
 static struct kmem_cache *s;
 static unsigned char *objects[MANY];
 
-/* As when there is not enough memory: some pages are locked, but the call fails. */
+/* As if memory were short: some pages are locked, but the call fails. */
 static struct {
 	bool fails;
 	const void *address;
@@ -233,7 +233,7 @@ static void may_not_lock(void)
 	CHECK(told_end(&told) == 1);
 	CHECK(strstr(told.text, "secrets: the system refused to lock a slab"));
 	CHECK(strstr(told.text, "ulimit -l"));
-	/* What is there goes on. */
+	/* Existing objects stay usable. */
 	kmem_cache_free(s, objects[0]);
 	CHECK(kmem_cache_alloc(s, GFP_KERNEL) == objects[0]);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* slub_tiny: no sheaves, no empty slabs in reserve, small orders, and free memory goes back. */
+/* slub_tiny: no sheaves, no empty slabs in reserve, small orders, and free memory returns to the
+ * system. */
 #include <errno.h>
 #include <string.h>
 
@@ -64,7 +65,7 @@ static void free_memory_goes_back(void **state)
 	kmem_cache_destroy(s);
 }
 
-/* What is wrong with an object can be seen only as long as its slab is there. */
+/* A fault of an object can be found only as long as its slab exists. */
 static void checked_slabs_stay(void **state)
 {
 	struct kmem_cache *s;

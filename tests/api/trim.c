@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Memory goes back at once: sheaf_trim(). */
+/* sheaf_trim(): memory is returned to the system immediately. */
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
@@ -42,7 +42,7 @@ static void use_and_free(void)
 		kmem_cache_free(s, objects[i]);
 }
 
-/* What is used without the caches' objects. */
+/* The memory in use other than that of the caches' objects. */
 static size_t used(void)
 {
 	return library().used_bytes;
@@ -93,7 +93,7 @@ static void some_may_stay(void **state)
 	use_and_free();
 	sheaf_trim(keep);
 	assert_true(dirty() <= keep);
-	/* Only as much goes as must: pages go by whole chunks first. */
+	/* No more is returned than must be: whole chunks first. */
 	if (!is_tiny())
 		assert_true(dirty() > keep - HUGE_PAGE);
 	sheaf_trim(SIZE_MAX);
@@ -103,7 +103,7 @@ static void some_may_stay(void **state)
 	assert_int_equal(dirty(), 0);
 }
 
-/* Free memory that other caches left stays: they will want it again. */
+/* Free memory of other caches stays: they will need it again. */
 static void a_shrink_returns_its_own(void **state)
 {
 	struct kmem_cache *mine = kmem_cache_create("mine", PAGE_BYTES, NULL, SLAB_NO_MERGE);
@@ -111,7 +111,7 @@ static void a_shrink_returns_its_own(void **state)
 
 	(void)state;
 	assert_non_null(mine);
-	clock_stands = true; /* nothing goes by time */
+	clock_stands = true; /* nothing is returned by time */
 	sheaf_trim(0);
 	use_and_free();
 	before = dirty();
@@ -131,7 +131,7 @@ static void a_shrink_returns_its_own(void **state)
 	assert_int_equal(kmem_cache_shrink(mine), 0);
 	assert_int_equal(look(mine).slabs, 0);
 	assert_true(library().returned_bytes >= returned + held);
-	/* With the last run of a chunk, all of the chunk goes. */
+	/* When the last run of a chunk is freed, all of the chunk is returned. */
 	assert_true(dirty() <= before && dirty() + (size_t)3 * HUGE_PAGE > before);
 	kmem_cache_destroy(mine);
 	clock_stands = false;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Threads in the middle of slow calls when the process begins to look at objects: at the first
- * group, and the first cache of secrets. They see it at some time, and no object is lost. In a
+ * Threads in the middle of slow calls when the process begins to track objects: at the first group,
+ * and at the first cache of secrets. They notice it sooner or later, and no object is lost. In a
  * build with the thread sanitizer, this shows that each reads the word by itself.
  */
 #include <pthread.h>

@@ -29,7 +29,7 @@
 
 /* Not constants: compilers would warn of them. */
 static struct kmem_cache *volatile none;
-static char *volatile nothing = (char *)&none; /* an address that is not the library's */
+static char *volatile nothing = (char *)&none; /* an address outside of the library's memory */
 
 /* A call with harmless arguments, and what it must return. */
 #define RUN(name, ...)                                                                             \
@@ -37,7 +37,7 @@ static char *volatile nothing = (char *)&none; /* an address that is not the lib
 	{                                                                                          \
 		__VA_ARGS__;                                                                       \
 	}
-/* The same of a call that returns memory, which is written, and freed. */
+/* Like CALL(), for a call that returns memory: it is written to and freed. */
 #define GET(name, size, ...)                                                                       \
 	RUN(name, char *block = (__VA_ARGS__); CHECK(block); memset(block, 1, size); kfree(block))
 
@@ -260,7 +260,7 @@ static const struct call calls[] = {
 static const char *const null_allowed[] = {"kmem_cache_alloc",	   "kmem_cache_destroy",
 					   "kmem_cache_free_bulk", "kmem_cache_print_traces",
 					   "mempool_destroy",	   "mempool_initialized"};
-/* Those of the others whose bodies are wrong on purpose: reported in one line. */
+/* Other calls whose bodies are wrong on purpose: one line reports each. */
 static const char *const wrong[] = {"kfree",
 				    "kvfree",
 				    "vfree",
@@ -352,7 +352,7 @@ static const char *wrong_report(const struct call *call, int lines)
 		       : NULL;
 }
 
-/* What each process says at its first use, as where there is no rseq. */
+/* Lines of the first use in each process, such as where there is no rseq. */
 static struct told at_first_use;
 
 /* Remove those lines from what was captured; returns the number of the others. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Objects in every state that `sheaf object` of gdb tells apart, each in a variable of this file's;
- * then the program ends itself. It has variables and types with names that the library has, too.
+ * then the program aborts. It has variables and types with names that the library has, too.
  */
 #include <sheaf/kmalloc.h>
 #include <sheaf/rcu.h>
@@ -57,7 +57,7 @@ __attribute__((noinline)) void close_it(struct kmem_cache *cache, struct connect
 	__asm__ volatile("");
 }
 
-/* What is in sheaves belongs to a CPU. */
+/* Sheaves belong to a CPU, so stay on one. */
 static void stay_here(void)
 {
 	cpu_set_t here;

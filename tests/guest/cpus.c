@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * CPUs that come and go, on a machine that is nobody else's (NODES in scripts/lib/guests.py):
- * switched off and on, and taken from and given to a control group. Those of a whole node are off
- * when the library begins.
+ * CPUs that come and go, on a machine of its own (NODES in scripts/lib/guests.py): switched off and
+ * on, and taken from and given to a control group. Those of a whole node are off when the library
+ * begins.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -46,7 +46,7 @@ static void go_anywhere(void)
 }
 
 /* Allocate on this CPU, and free there: its slot and its shard keep objects. Returns how many were
- * of its node; other nodes give what they can spare, as soon as their CPUs are idle. */
+ * of its node; other nodes supply objects as soon as their CPUs are idle. */
 static unsigned int use(struct kmem_cache *s, unsigned int cpu)
 {
 	static void *objects[NR_OBJECTS];
@@ -130,7 +130,7 @@ static bool set_group(const char *cpus)
 	return write_file(GROUP "/cpuset.cpus", cpus);
 }
 
-/* The affinity of the threads is theirs again when the group has such CPUs again. */
+/* Threads get their affinity back when the group has those CPUs again. */
 static void a_group_loses_and_gets_cpus(void)
 {
 	static const char *const parts[] = {"0", "8-11", "20-31", "0-31", "5,15,25"};

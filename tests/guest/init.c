@@ -41,7 +41,7 @@ static void mount_all(void)
 	}
 }
 
-/* Become the program of these words. */
+/* Execute this command. */
 static void become(char **words)
 {
 	setsid(); /* a group, so that a test that hangs ends with its children */
@@ -53,7 +53,8 @@ static void become(char **words)
 	_exit(127);
 }
 
-/* Reap every child until this one has ended; its status. Past its time it is killed. */
+/* Reap every child until this one has ended, and return its status. It is killed when its time is
+ * over. */
 static int wait_for(pid_t child, int seconds)
 {
 	time_t end = time(NULL) + seconds;

@@ -55,7 +55,7 @@ static int lines(const char *with, bool without_membarrier, bool *rseq)
 	return n;
 }
 
-/* Beside other threads the kernel would take its time. Only a registered process may make such a
+/* With other threads, the kernel would take long. Only a registered process may make such a
  * barrier. */
 static void is_registered_when_loaded(void **state)
 {
@@ -94,7 +94,7 @@ static void says_why_rseq_cannot_be_had(void **state)
 		assert_non_null(strstr(told.text, "the kernel refuses membarrier"));
 }
 
-/* What a build with slub_tiny adds. */
+/* The lines that a build with slub_tiny adds. */
 #ifdef SHEAF_SLUB_TINY
 #define TINY ";slub_tiny;slab_max_order=1"
 #else

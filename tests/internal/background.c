@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * With the option `background`, memory goes back while the program sleeps, in a thread of the
- * library; also in a forked child. That thread calls no provider of grace periods. Each test waits
- * for the event, however long it takes.
+ * With the option `background`, a thread of the library returns memory to the system while the
+ * program sleeps; also in a forked child. That thread calls no provider of grace periods. Each test
+ * waits for the event, however long it takes.
  */
 #include <dirent.h>
 #include <pthread.h>
@@ -76,7 +76,7 @@ static unsigned int nr_threads(void)
 	return n - 2;
 }
 
-/* Without a call of the library that does anything but look. */
+/* Meanwhile the program makes only calls that read statistics. */
 static void sleep_until_all_is_gone(void)
 {
 	while (page_usage().dirty > os.nr_nodes * PAGE_KEEP_CHUNKS || look(s).objects_in_sheaves)
@@ -98,7 +98,7 @@ static void no_call_returns_memory(void **state)
 	size_t before;
 
 	(void)state;
-	/* Nobody else does. */
+	/* No other thread does. */
 	housekeeping_lock();
 	before = page_usage().returned;
 	use_and_free();
@@ -146,7 +146,7 @@ static void in_the_child(void)
 	kmem_cache_destroy(s);
 }
 
-/* At any moment of the parent's thread. */
+/* The fork may come at any moment of the parent's thread. */
 static void children_have_their_own(void **state)
 {
 	pid_t children[AT_ONCE];
@@ -173,7 +173,7 @@ static void note_caller(void)
 	*(pthread_equal(pthread_self(), registered) ? &calls : &foreign) += 1;
 }
 
-/* Until the thread was awake twice: it has ended what it did before. */
+/* Wait until the thread has woken twice: its earlier work is then complete. */
 static void let_it_look(void)
 {
 	for (int i = 0; i < 2; i++) {
@@ -184,7 +184,7 @@ static void let_it_look(void)
 	}
 }
 
-/* The thread has found something that must wait, and called nobody; this thread's next call does.
+/* The thread has found work for the provider, and left it; the next call of this thread does it.
  */
 static void check_who_calls(void)
 {

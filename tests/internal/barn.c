@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Where the barn takes sheaves from and where it leaves them: this CPU's shard first; a sheaf from
+ * Where the barn takes sheaves from and where it puts them: this CPU's shard first; a sheaf from
  * another CPU's shard moves here, so that no CPU takes the same sheaf from far twice.
  *
  * The tests need no second CPU: they use the shard of a CPU that may not exist.
@@ -41,7 +41,7 @@ static struct barn *barn(void)
 	return cache->barns[os.node_of_row[here]];
 }
 
-/* As if that CPU had used the barn. */
+/* Pretend that that CPU has used the barn. */
 static void use(unsigned int cpu)
 {
 	unsigned int place = os.place_of[cpu].place;
@@ -194,7 +194,7 @@ static void far_sheaf_stays_when_there_is_no_room(void **state)
 	assert_int_equal(cells_of(other)[0], (uintptr_t)empty);
 }
 
-/* An owner that uses its sheaves keeps them, however often others look. */
+/* A CPU that uses its sheaves keeps them, however often others search its shard. */
 static void sheaf_in_use_stays(void **state)
 {
 	struct barn_cell cell;
@@ -208,13 +208,13 @@ static void sheaf_in_use_stays(void **state)
 	}
 	assert_int_equal(cells_of(other)[0], (uintptr_t)full | BARN_FULL | BARN_SEEN);
 	cells_of(other)[0] = 0;
-	/* The owner itself takes it, seen or not. */
+	/* The owner itself takes it, marked or not. */
 	cells_of(here)[0] = (uintptr_t)full | BARN_FULL | BARN_SEEN;
 	assert_ptr_equal(barn_begin_full(cache, &cell), full);
 	barn_finish(cache, &cell, NULL);
 }
 
-/* Empty sheaves in every cell: none of them keeps a full one out. */
+/* Empty sheaves in every cell: they never keep a full one out. */
 static void full_sheaf_displaces_an_empty_one(void **state)
 {
 	struct sheaf *displaced;

@@ -19,7 +19,7 @@ enum {
 	SIZE = 1024,
 	BATCH = 1000,
 	HEAP = 20000, /* objects: more than the largest budget, and all sheaves */
-	ROUNDS = 400, /* more than budgets need to grow as far as they do */
+	ROUNDS = 400, /* enough for budgets to grow to their limit */
 	ALTERNATE = 1000,
 };
 
@@ -150,7 +150,7 @@ static void budgets_are_bounded(void **state)
 	assert_true((size_t)sheaf_capacity(&s->sheaf) * s->sheaf.slab.size <= part() / 2);
 }
 
-/* A shard whose cells are all in use has no use for more. */
+/* A shard with all cells in use needs no larger budget. */
 static void small_objects_need_less(void **state)
 {
 	struct kmem_cache *kib = s;

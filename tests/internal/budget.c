@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The process's budget of barns: what counts, what happens above it, and how sheaves come back
- * below it. One thread, on one CPU.
+ * The process's budget of barns: what counts, what happens above it, and how sheaves are stored
+ * again below it. One thread, on one CPU.
  */
 #include "percpu/barn/budget.h"
 
@@ -82,7 +82,7 @@ static void free_batch(void)
 		kmem_cache_free(s, objects[i]);
 }
 
-/* From now on sheaves must not hold more than now. */
+/* From now on sheaves must not hold more than they do now. */
 static void allow_no_more(void)
 {
 	sheaf_budget_set_limit(sheaf_budget_used());
@@ -177,7 +177,7 @@ static void prefilled_sheaves_do_not_count(void **state)
 	assert_int_equal(look(s).barn_full, 0);
 }
 
-/* However many objects a program takes at once, barns stay open to all caches. */
+/* However many objects a program allocates in one call, barns stay open to all caches. */
 static void oversize_sheaves_do_not_count(void **state)
 {
 	size_t before = bytes();
@@ -332,7 +332,7 @@ static void other_caches_count(void **state)
 	free_batch();
 	assert_int_equal(look(s).barn_full, 0);
 	assert_true(look(other).barn_full >= SHEAVES - 2);
-	/* Its memory is free for others now. */
+	/* Other caches can use its memory now. */
 	kmem_cache_destroy(other);
 	take_batch();
 	free_batch();
@@ -428,7 +428,7 @@ static void remote_sheaves_take_no_place(void **state)
 	pin(here);
 }
 
-/* Another thread has added the part of its CPU to the sum only in its own books. */
+/* Another thread has counted the part of its CPU, but not yet added it to the sum. */
 static void fork_in_the_middle(void **state)
 {
 	intptr_t used = sheaf_budget.used;

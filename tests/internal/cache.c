@@ -85,7 +85,7 @@ static void constructor(void **state)
 			things[i]->a++;
 		}
 	}
-	/* A guarded object has pages of its own, which it gives up. */
+	/* A guarded object has pages of its own, which it returns. */
 	assert_true(nr_constructed <= first + 4096 || guard_is_ours(things[1]));
 	told_begin(&told);
 	things[0] = things[0] ? things[0] : kmem_cache_zalloc(s, GFP_KERNEL);
@@ -231,7 +231,7 @@ static void remote_frees_wait_apart(void **state)
 	assert_true(in_sheaf(s, both[0]));
 	assert_true(in_sheaf(s, both[1]));
 	assert_int_equal(kmem_cache_verify(s), 0);
-	/* They are not for this node's CPUs. */
+	/* CPUs of this node do not get them. */
 	for (int i = 0; i < 2; i++) {
 		both[i] = kmem_cache_alloc(s, GFP_KERNEL);
 		assert_int_equal(page_node(both[i]), os_node());

@@ -54,7 +54,7 @@ static void unified_groups(void **state)
 	assert_int_equal(cgroup_memory_of(directory, "0::/a/b\n"), 268435456);
 	write_file("a/b/memory.high", "134217728\n");
 	assert_int_equal(cgroup_memory_of(directory, "0::/a/b\n"), 134217728);
-	/* No more than those around it. */
+	/* No more than the groups that contain it. */
 	write_file("a/memory.max", "1000000\n");
 	write_file("a/cpu.max", "100000 100000\n");
 	assert_int_equal(cgroup_memory_of(directory, "0::/a/b\n"), 1000000);
@@ -62,7 +62,7 @@ static void unified_groups(void **state)
 	write_file("memory.max", "4096\n");
 	assert_int_equal(cgroup_memory_of(directory, "0::/a/b"), 4096);
 	assert_int_equal(cgroup_memory_of(directory, "0::/\n"), 4096);
-	/* What the process cannot see may still be below the root that it sees. */
+	/* A group that the process cannot see may still be below the root that it sees. */
 	assert_int_equal(cgroup_memory_of(directory, "0::/hidden/group\n"), 4096);
 }
 
@@ -74,7 +74,7 @@ static void separate_hierarchies(void **state)
 	write_file("memory/m/x/memory.limit_in_bytes", "9223372036854771712\n");
 	write_file("memory/m/memory.limit_in_bytes", "123456789\n");
 	assert_int_equal(cgroup_memory_of(directory, groups), 123456789);
-	/* memoryless is not memory. */
+	/* "memoryless" is not "memory". */
 	assert_true(cgroup_memory_of(directory, "4:memoryless,xmemory:/m/x\n") == SIZE_MAX);
 }
 

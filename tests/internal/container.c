@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A process whose control group is given less memory, or more, while it runs: what it holds without
- * use follows. Both versions of control groups, invented.
+ * A process whose control group gets a lower or higher limit while it runs: the memory that the
+ * library keeps unused follows. Both versions of control groups, invented.
  */
 #include <sheaf/slab.h>
 #include <sheaf/stats.h>
@@ -37,7 +37,7 @@ static struct {
 	size_t limit;
 } group;
 
-/* In the place of the library's: there is one group, and no other file. */
+/* Replaces the library's function: there is one group, and no other file. */
 int os_file_read(const char *path, char *text, size_t size)
 {
 	if (!strcmp(path, "/proc/self/cgroup"))
@@ -51,8 +51,8 @@ static struct kmem_cache *s;
 static struct slab *runs[MANY], *small[SMALL_RUNS];
 static void *objects[OBJECTS];
 
-/* So long that the library looks again, in slow calls, but what was freed still counts as freed a
- * moment ago. */
+/* Long enough for the library to read the limit again, in slow calls, but short enough that freed
+ * memory still counts as freed a moment ago. */
 static void look_again(void)
 {
 	clock_pass_ms(1000);
@@ -96,7 +96,7 @@ static void run_in_group(void)
 	CHECK(budget() == group.limit / BUDGET_PART);
 	free_heap();
 	CHECK(page_usage().dirty >= heap / os.nr_cpu_nodes);
-	/* An eighth stays, and what may always stay; not more in all than a quarter. */
+	/* An eighth stays, and what may always stay; at most a quarter in all. */
 	group.limit = 128 * MiB;
 	look_again();
 	CHECK(budget() == group.limit / BUDGET_PART);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Questions through the control socket: without memory for the answer, on a small stack, by a user
- * without a number, and while the process forks or closes all descriptors.
+ * without an ID here, and while the process forks or closes all descriptors.
  */
 #include <alloca.h>
 #include <errno.h>
@@ -47,7 +47,7 @@ static struct kmem_cache *make_used(void)
 	return s;
 }
 
-/* The line that answers this question. Slow calls of this cache see it. */
+/* Ask this, and return the line that answers. Slow calls of this cache notice the question. */
 static void ask(struct kmem_cache *s, int file, const char *question, char *answer, size_t size)
 {
 	ssize_t length;

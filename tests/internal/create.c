@@ -25,7 +25,8 @@ static void nothing(void *object)
 	(void)object;
 }
 
-/* From object to object; a checked cache has more around each, and keeps the alignment. */
+/* The distance between objects; a checked cache needs more room around each, and keeps the
+ * alignment. */
 static void check_stride(const struct kmem_cache *s, unsigned int bytes, unsigned int align)
 {
 	if (cache_is_checked(s)) {

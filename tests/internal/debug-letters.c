@@ -106,7 +106,7 @@ static void bad_input(void **state)
 	assert_non_null(
 		strstr(told.text, "unknown letter 'Y' in \"FYX\" ignored. The letters are F ("));
 	assert_int_equal(debug_flags_of("conn", 0), F);
-	/* A name that is an option is more likely to be meant as one. */
+	/* A name that is also an option is probably meant as an option. */
 	told_begin(&told);
 	os_options_parse("slab_debug=F,stats");
 	says("\"stats\" after a comma is the name of a cache for slab_debug");
@@ -180,7 +180,7 @@ static void layouts(void **state)
 	assert_int_equal(os_reports, before);
 }
 
-/* As much as is possible: the other letters are left out (SLAB_DEBUG-D7). */
+/* As many letters as possible: the others are left out (SLAB_DEBUG-D7). */
 static void what_does_not_fit(void **state)
 {
 	const struct kmem_cache_args args = {.align = 1 << 20};

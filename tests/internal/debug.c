@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Debug caches: each kind of misuse, and its report to the letter.
+ * Debug caches: each kind of misuse, and the exact text of its report.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -147,7 +147,7 @@ static void double_free(void **state)
 	end(s);
 }
 
-/* The same without records of users: the report says how to get them. */
+/* A write after the free without records of users: the report says how to get them. */
 static void double_free_without_users(void **state)
 {
 	struct kmem_cache *s = checked("anonymous", SLAB_CONSISTENCY_CHECKS);
@@ -301,7 +301,7 @@ static void write_after_free(void **state)
 											  TRY("stal"
 											      "e",
 											      WROTE_AFTER));
-	/* Who wrote may write again: the object is nobody's. */
+	/* The writer may write again, so no one gets the object. */
 	assert_ptr_not_equal(next, object);
 	told_begin(&told);
 	kmem_cache_free(s, object);
@@ -496,7 +496,7 @@ static void checked_after_the_grace_period(void **state)
 	end(s);
 }
 
-/* Memory that nobody wrote to is recognised. */
+/* Memory that was never written to is recognised. */
 static void uninitialised_use(void **state)
 {
 	struct kmem_cache *s = checked("fresh", FZPU);
@@ -650,7 +650,7 @@ static void failures(void **state)
 	end(s);
 }
 
-/* A letter by itself does what it says. */
+/* Each letter works alone. */
 static void letters_by_themselves(void **state)
 {
 	struct kmem_cache *s = checked("only-z", SLAB_RED_ZONE);
@@ -700,7 +700,7 @@ static void *free_it(void *object)
 	return NULL;
 }
 
-/* Of two threads that free an object at the same time, one is told: D1. */
+/* Of two threads that free an object at the same time, one gets a report (SLAB_DEBUG-D1). */
 static void racing_frees(void **state)
 {
 	struct kmem_cache *s = checked("racing", FZPU);
@@ -769,7 +769,7 @@ static void in_handler(int number)
 	kmem_cache_free_nolock(shown, object);
 }
 
-/* Standard error closed; full, with nobody who reads: the program goes on, also in a signal
+/* Standard error is closed, or full without a reader: the program continues, also in a signal
  * handler. */
 static void in_bad_places(void)
 {

@@ -66,13 +66,13 @@ static size_t dirty(void)
 	return page_usage().dirty;
 }
 
-/* What must stay, of what was freed lately: nothing with slub_tiny. */
+/* How much of the recently freed memory must stay: nothing with slub_tiny. */
 static size_t stays(size_t bytes)
 {
 	return os_options.tiny ? 0 : bytes;
 }
 
-/* All that can go went back, and nothing was used lately. */
+/* All memory that can be returned was returned, and none was used recently. */
 static void begin(void)
 {
 	os.memory = SIZE_MAX;
@@ -103,8 +103,8 @@ static void what_was_freed_lately_stays(void **state)
 	assert_true(dirty() <= PAGE_KEEP_PARTS);
 }
 
-/* What is left of it after these milliseconds, if a call sees them pass in so many steps; with
- * decay_most it may stay, and what always stays is left out. */
+/* What is left of it after this time (ms), if calls see it pass in this many steps. Less what
+ * always stays. Up to decay_most may stay. */
 static size_t left_after(unsigned int ms, unsigned int calls)
 {
 	const size_t always = PAGE_KEEP_CHUNKS;
@@ -133,7 +133,7 @@ static void the_curve(void **state)
 		skip();
 	for (unsigned int calls = 1; calls <= 100; calls *= 10) {
 		assert_true(left_after(DECAY / 10, calls) > bytes * 7 / 10);
-		/* When what was freed lately no longer stays for that alone. */
+		/* When memory no longer stays just because it was freed recently. */
 		assert_true(left_after(LATELY + 2 * PART, calls) > bytes * 2 / 10);
 		assert_true(left_after(LATELY + 2 * PART, calls) < bytes * 5 / 10);
 		assert_true(left_after(DECAY / 2, calls) < bytes * 2 / 10);
@@ -192,7 +192,7 @@ static void of_a_slow_burst_the_last_part_stays(void **state)
 	page_trim();
 }
 
-/* What is allocated and freed again and again is not more free memory. */
+/* Memory that is allocated and freed again and again does not count as more free memory. */
 static void older_memory_goes_beside_a_steady_load(void **state)
 {
 	(void)state;
@@ -235,7 +235,7 @@ static void a_burst_leaves_memory_to_others(void **state)
 	assert_true(bytes <= wanted + always && bytes >= stays(wanted));
 	bytes = kept_of_a_burst(SIZE_MAX, 8 * wanted * os.nr_cpu_nodes);
 	assert_true(bytes <= wanted + always && bytes >= stays(wanted));
-	/* Of a small one, an eighth, and less than else always. */
+	/* On a small machine, an eighth; and what always stays is less, too. */
 	bytes = kept_of_a_burst(64 << 20, 0);
 	assert_true(bytes <= (8 << 20) + (2 << 20) && bytes >= stays((8 << 20) / os.nr_cpu_nodes));
 	os_options.decay_most = 16 * os.nr_cpu_nodes;
@@ -243,7 +243,7 @@ static void a_burst_leaves_memory_to_others(void **state)
 	assert_true(bytes <= 16 * (16 << 20) + always && bytes >= stays(16 * (16 << 20)));
 	os_options.decay_most = 0;
 	assert_true(kept_of_a_burst(SIZE_MAX, 0) <= always);
-	/* What the program says is obeyed, up to half of memory. */
+	/* The program's own value is obeyed, up to half of memory. */
 	os_options.decay_most = 64 * os.nr_cpu_nodes;
 	wanted = (size_t)os_options.decay_most << 20;
 	bytes = kept_of_a_burst(4 * wanted, 0);
@@ -277,8 +277,8 @@ static void a_long_round_forgets_nothing(void **state)
 	assert_true(dirty() >= 64 * OS_HUGE);
 }
 
-/* The thread's rounds, of which each gives back PAGE_DISCARD_MAX at most, follow each other until
- * all has gone. */
+/* The thread's rounds, each of which returns at most PAGE_DISCARD_MAX, follow each other until all
+ * is returned. */
 static void rounds_say_that_more_must_go(void **state)
 {
 	unsigned int rounds = 0;
@@ -402,7 +402,7 @@ static void a_trim_begins_a_curve(void **state)
 	page_trim();
 }
 
-/* At once, or never. */
+/* Immediately, or never. */
 static void no_time_and_no_end(void **state)
 {
 	(void)state;
@@ -417,7 +417,7 @@ static void no_time_and_no_end(void **state)
 	give(64, LARGE);
 	clock_pass_ms(1000 * DECAY);
 	pages_free_some(CALLS);
-	/* A thread need not come back for it. */
+	/* The thread need not wake again for it. */
 	assert_false(page_decay(0));
 	assert_true(dirty() >= 64 * OS_HUGE);
 	os_options.decay_never = 0;
@@ -540,7 +540,7 @@ static void no_more_than_the_limit_stays(void **state)
 	pages_free_some(CALLS);
 }
 
-/* Half of each chunk, so that none is whole and goes back alone. */
+/* Half of each chunk, so that no whole chunk can be returned. */
 static void free_halves(void)
 {
 	begin();
@@ -573,7 +573,7 @@ static void one_call_gives_back_a_part(void **state)
 	free_other_halves();
 }
 
-/* As when a flush frees the last objects of many slabs, also if pages return slowly. */
+/* A flush frees the last objects of many slabs; also while pages return slowly. */
 static void many_frees_at_once_give_back_a_part(void **state)
 {
 	size_t before;

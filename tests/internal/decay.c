@@ -24,7 +24,7 @@ static void *objects[MANY];
 
 static size_t dirty_before;
 
-/* No call returns more than one round does, and frees within the call, each within this bound. */
+/* No call returns more than one round and its own frees do, each within this bound. */
 static void see_call(void)
 {
 	size_t now = page_usage().dirty;
@@ -79,7 +79,7 @@ static void free_pages_go_back_in_any_slow_call(void **state)
 	use_and_free(CHUNKS);
 	before = page_usage().dirty;
 	assert_true(before >= CHUNKS * OS_HUGE);
-	/* Nothing goes for a moment, ... */
+	/* For a moment nothing is returned, ... */
 	call_slow_paths();
 	assert_true(page_usage().dirty >= CHUNKS * OS_HUGE);
 	call_for_ms(DECAY / DECAY_LATELY - DECAY_TICK_MS);
@@ -88,7 +88,7 @@ static void free_pages_go_back_in_any_slow_call(void **state)
 	call_for_ms(DECAY / 4 - DECAY / DECAY_LATELY + 2 * DECAY_TICK_MS);
 	assert_true(page_usage().dirty < before * 3 / 4);
 	assert_true(page_usage().dirty > before / 4);
-	/* ... and in the end all but what a program may always keep. */
+	/* ... and in the end everything but what may always stay. */
 	call_for_ms(DECAY);
 	assert_true(page_usage().dirty <= PAGE_KEEP_CHUNKS + CHUNKS * OS_HUGE / 100);
 	/* The system may have given this thread another index, whose slot takes memory. */
@@ -110,7 +110,7 @@ static void nothing_goes_while_nothing_is_called(void **state)
 	assert_true(page_usage().dirty < before);
 }
 
-/* Each slow call after a pause does a round, until what must go has gone. */
+/* Each slow call after a pause does a round, until all that is due is returned. */
 static void a_large_heap_goes_soon_after_a_pause(void **state)
 {
 	size_t most = PAGE_KEEP_CHUNKS + HEAP * OS_HUGE / 100;

@@ -69,7 +69,7 @@ static void direction_begins_and_ends(void **state)
 	kmem_cache_destroy(s);
 }
 
-/* A CPU whose sheaves come from both leaves the words alone that all slow paths read. */
+/* A CPU whose sheaves come from both CPUs does not write the words that all slow paths read. */
 static void a_mixture_is_counted_on_its_cpu(void **state)
 {
 	struct kmem_cache *s = kmem_cache_create("flow", 64, NULL, SLAB_NO_MERGE);
@@ -84,7 +84,7 @@ static void a_mixture_is_counted_on_its_cpu(void **state)
 	kmem_cache_destroy(s);
 }
 
-/* A thread still uses it by mistake: the cache reports for ever that it was destroyed. */
+/* A thread still uses it by mistake: the cache never stops reporting that it was destroyed. */
 static void destroyed_cache_stays_destroyed(void **state)
 {
 	struct kmem_cache *s = kmem_cache_create("flow", 64, NULL, SLAB_NO_MERGE);
@@ -143,7 +143,8 @@ static void swaps_are_volume(void **state)
 	kmem_cache_destroy(s);
 }
 
-/* A heap that only grows, and one that is freed at once: sheaves are refilled and flushed. */
+/* A heap that only grows, and one that is then freed completely: sheaves are refilled and flushed.
+ */
 static void refills_and_flushes_are_volume(void **state)
 {
 	struct kmem_cache *s = kmem_cache_create("flow", 8, NULL, SLAB_NO_MERGE);
@@ -201,7 +202,7 @@ static void small_sheaves_do_not_stay(void **state)
 			use_one_by_one(s, objects, batches[i], NULL);
 		assert_int_equal(slot->main->capacity, 508);
 		spare = (struct sheaf *)(slot->pair ^ (uintptr_t)slot->main);
-		/* The bootstrap sheaf, which has no capacity, stands for none. */
+		/* The bootstrap sheaf has no capacity, and counts as no sheaf. */
 		assert_true(!spare || !spare->capacity || spare->capacity == 508);
 		use_one_by_one(s, objects, batches[i], slot);
 		assert_int_equal(kmem_cache_verify(s), 0);

@@ -80,7 +80,8 @@ static void *hammer(void *number)
 	return NULL;
 }
 
-/* Objects of vanished threads stay in use; everything else must work and be in one place. */
+/* Objects of vanished threads stay in use; everything else must work, and each object must be in
+ * one place. */
 static void in_the_child(void)
 {
 	struct kmem_cache *own = kmem_cache_create("child", 64, NULL, SLAB_NO_MERGE);

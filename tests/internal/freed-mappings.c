@@ -28,7 +28,7 @@ enum {
 
 static char *blocks[2 * CELLS];
 
-/* Nothing waits from now on, and the clock stands. */
+/* From now on no freed block is kept, and the clock stands still. */
 static int begin(void **state)
 {
 	(void)state;
@@ -82,7 +82,8 @@ static void a_block_waits(void **state)
 }
 
 #if !OS_ASAN
-/* As the leak sanitizer, which ends a program that takes back a region it has not told. */
+/* Like the leak sanitizer, which ends a program that unregisters a region that it has not
+ * registered. */
 void __lsan_register_root_region(const void *at, size_t bytes);
 void __lsan_unregister_root_region(const void *at, size_t bytes);
 static size_t told_bytes;
@@ -99,7 +100,7 @@ void __lsan_unregister_root_region(const void *at, size_t bytes)
 	CHECK(os_fetch_sub(&told_bytes, bytes) >= bytes);
 }
 
-/* Not while they wait: what they point to is lost. */
+/* Not while they are kept: memory that only they point to has leaked. */
 static void leaks_are_found_in_used_blocks(void **state)
 {
 	size_t before = told_bytes;
@@ -210,7 +211,7 @@ static void the_oldest_goes(void **state)
 	os_options.decay_most = most;
 }
 
-/* A round gives back one block that waited for a quarter of the curve. */
+/* A round unmaps one block that was kept for a quarter of the curve. */
 static void they_go_by_time(void **state)
 {
 	unsigned int patience = os_options.decay / 4;
@@ -280,7 +281,7 @@ static void they_go_when_memory_is_short(void **state)
 	assert_true(map_free(blocks[0]));
 }
 
-/* Also for pages, at once: a call that must not wait trims nothing. */
+/* They make room for pages, too, and immediately: a call that must not wait trims nothing. */
 static void they_make_room_for_pages(void **state)
 {
 	char *block = map_alloc(4 * MiB, 1, 0, false);

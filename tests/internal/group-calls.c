@@ -103,7 +103,7 @@ static void fork_once(void)
 	}
 }
 
-/* What the group has is what its objects are, in the child, too: after the call in which it began,
+/* The group's bytes are those of its objects, in the child, too: after the call in which it began,
  * and when all are freed. */
 static void end_forked(unsigned int expected)
 {
@@ -267,7 +267,7 @@ static void see(struct kmem_group *g, enum kmem_group_event event, uint64_t byte
 	seen++;
 }
 
-/* A group that ends before its event is reported leaves it to nobody. */
+/* If a group ends before its event is reported, no other group gets the event. */
 static void no_event_of_the_group_before(void **state)
 {
 	struct kmem_group_args args = {.event = see};
@@ -339,7 +339,7 @@ static void no_peak_without_a_charge(void **state)
 	kmem_cache_destroy(s);
 }
 
-/* A call that fails because there is no memory leaves no trace either. */
+/* A call that fails for lack of memory leaves no trace, either. */
 static void no_peak_without_memory(void **state)
 {
 	struct kmem_group_args args = {.hard_limit = 1 << 20, .high = 1000, .event = see};

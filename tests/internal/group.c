@@ -134,7 +134,7 @@ static void holds_the_limit(void **state)
 		assert_non_null(held[n] = kmem_cache_alloc(s, GFP_KERNEL));
 		kmem_cache_free(s, held[n]);
 		kmem_group_restore_current(kmem_group_get(g));
-		/* One that cannot fail goes beyond. */
+		/* A charge that cannot fail exceeds the limit. */
 		assert_non_null(held[n] = kmem_cache_alloc(s, GFP_KERNEL | __GFP_NOFAIL));
 		assert_int_equal(stats_of(g).forced, (round + 1) * unit_of(s));
 		for (unsigned int i = 0; i <= n; i++)
@@ -243,7 +243,7 @@ static void blocks_of_all_sizes(void **state)
 	kmem_group_put(named);
 }
 
-/* The numbers of a group are read without a look at its objects, whose lock may be held. */
+/* The numbers of a group are read without visiting its objects, whose lock may be held. */
 static void statistics_look_at_no_object(void **state)
 {
 	struct kmem_group *g = group("read", NULL, 0);
@@ -457,7 +457,7 @@ static void many_groups(void **state)
 			kmem_cache_free(s, objects[i]);
 		all_agree();
 	}
-	/* Places are used again. */
+	/* Places are reused. */
 	assert_true(groups.nr_places < 2 * places + GROUP_CHUNK);
 	assert_int_equal(bytes(NULL), 0);
 	kmem_cache_destroy(s);
@@ -551,7 +551,7 @@ static void callbacks_reclaim(void **state)
 	}
 	assert_true(stats_of(g).reclaims >= 40);
 	assert_int_equal(stats_of(g).failed, 0);
-	/* It is not asked by who may not sleep. */
+	/* A caller that may not sleep does not call it. */
 	while ((held[0] = kmem_cache_alloc(s, GFP_NOWAIT)) != NULL)
 		kept[nr_kept++] = held[0];
 	kmem_group_restore_current(NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Hardened caches: what they find, in each call, and that they leave the rest alone. */
+/* Hardened caches: what they find, in each call, and that correct calls are not affected. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -30,7 +30,7 @@ enum {
 static struct told told;
 static struct kmem_cache *s, *other;
 
-/* With slub_tiny an empty slab goes at once: then a second free finds no object at all. */
+/* With slub_tiny an empty slab is freed immediately: then a second free finds no object at all. */
 static struct kmem_cache *make_keeping(const char *name, slab_flags_t flags)
 {
 	struct kmem_cache *cache = make(name, SIZE, flags);
@@ -64,7 +64,7 @@ static void needs(bool option)
 		skip();
 }
 
-/* Does main hold what is freed? Not samples, and with slub_tiny there is none. */
+/* Does main hold freed objects? It holds no samples, and with slub_tiny there is no main. */
 static bool main_is_used(void)
 {
 	return !os_options.tiny && !os_options_debug_has('S');
@@ -119,7 +119,7 @@ static const struct {
 
 #define NR_CALLS (sizeof(calls) / sizeof(calls[0]))
 
-/* The same in the words of guarded objects, which samples are. */
+/* As above, in the words for guarded objects, such as samples. */
 static const char *in_words_for(const void *object, const char *what)
 {
 	if (!guard_is_ours(object))
@@ -131,7 +131,7 @@ static const char *in_words_for(const void *object, const char *what)
 	return what;
 }
 
-/* That call gives this report, at once, and nothing else. */
+/* The call gives this report, immediately, and no other. */
 static void says(unsigned int call, void *object, const char *what)
 {
 	told_begin(&told);
@@ -152,7 +152,7 @@ static void a_wrong_cache_is_found_at_once(void **state)
 	object = new_of(other);
 	for (unsigned int i = 0; i < NR_CALLS; i++)
 		says(i, object, "belongs to cache \"other\"");
-	/* It is still its owner's. */
+	/* Its owner still has it. */
 	assert_int_equal(kmem_cache_alloc_bulk(s, GFP_KERNEL, MANY, objects), MANY);
 	for (unsigned int i = 0; i < MANY; i++)
 		assert_ptr_not_equal(objects[i], object);
@@ -532,7 +532,7 @@ static void *(*const allocs[])(void) = {
 	alloc_it, alloc_zeroed, alloc_bulk, alloc_node, alloc_nolock, alloc_prefilled,
 };
 
-/* Let main hold this pointer only, and allocate. What it held is put back when that is done. */
+/* Let main hold this pointer only, and allocate. Its own content is restored afterwards. */
 static void overwrite(void *(*alloc)(void), void *pointer)
 {
 	void *object, *held[MANY];
@@ -651,7 +651,7 @@ static void allocations_are_clear(void **state)
 		}
 }
 
-/* What is freed stays readable. */
+/* A freed object stays readable. */
 static void freed_memory_is_clear(void **state)
 {
 	void *object, *objects[3];
@@ -733,7 +733,7 @@ static void pages_forget_their_marks(void **state)
 			if (guard_is_ours(objects[at]))
 				continue;
 			assert_true(!pages.marks || mark_is(objects[at], MARK_USED));
-			/* Inside of it, what began there before has left no mark. */
+			/* Objects that began inside it earlier have left no mark. */
 			assert_true(!pages.marks || sizes[i] < 40 ||
 				    *mark_at((char *)objects[at] + MARK_BYTES) == 0);
 		}

@@ -242,7 +242,8 @@ static size_t keep_parts(void)
 	return most;
 }
 
-/* What could not go can when its chunk is free, if not at once because much was freed lately. */
+/* Memory that could not be returned can be when its chunk is free; perhaps later, because much was
+ * freed recently. */
 static void parts_that_could_not_go_go_later(void **state)
 {
 	size_t most = keep_parts(), dirty;
@@ -255,7 +256,7 @@ static void parts_that_could_not_go_go_later(void **state)
 		page_free(others[i], PAGE_MAX_ORDER);
 	for (unsigned int i = 0; i < CHUNKS; i++)
 		page_free(second[i], HALF);
-	/* With slub_tiny they go at once. */
+	/* With slub_tiny they are returned immediately. */
 	assert_int_equal(page_usage().dirty > CHUNKS * OS_HUGE, !os_options.tiny);
 	pages_let_time_pass();
 	pages_free_some(8 * CHUNKS * OS_HUGE / PAGE_DISCARD_MAX);
@@ -265,7 +266,7 @@ static void parts_that_could_not_go_go_later(void **state)
 	assert_true(dirty <= PAGE_KEEP_PARTS);
 }
 
-/* A chunk that goes is no reason to look at those again that cannot. */
+/* Returning one chunk is no reason to try those again that cannot be returned. */
 static void parts_that_cannot_go_are_left_alone(void **state)
 {
 	size_t most = keep_parts();

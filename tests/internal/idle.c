@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What nobody uses goes back inside other calls: rows where the program no longer runs within a
- * second, sheaves and caches that nobody used in the time of the curve.
+ * Unused memory is returned inside other calls: rows of CPUs where the program no longer runs
+ * within a second; sheaves and caches that were not used in the time of the curve.
  */
 #include <pthread.h>
 #include <stdbool.h>
@@ -127,7 +127,7 @@ static void a_burst_of_threads_is_over(void **state)
 		skip();
 	for (unsigned int i = 0; i < CACHES; i++) {
 		assert_true(slots_are_empty(idle[i]));
-		/* What is in the blocks is the node's. */
+		/* Sheaves in the blocks belong to the node. */
 		for (unsigned int k = 0; k < SLOT_CELLS; k++)
 			assert_int_equal(slot_of_row(idle[i]->sheaf.at.handle, 1)->cells[k], 0);
 	}
@@ -136,7 +136,7 @@ static void a_burst_of_threads_is_over(void **state)
 	assert_false(slots_are_empty(busy));
 }
 
-/* The bottom of the barn goes; what is exchanged stays. */
+/* The bottom of the barn is emptied; sheaves that are exchanged stay. */
 static void sheaves_that_lie_in_a_barn_go(void **state)
 {
 	unsigned int many, few;
@@ -236,7 +236,7 @@ static void large_blocks_go(void **state)
 	size_t used;
 
 	(void)state;
-	/* Until nothing else goes. */
+	/* Until nothing more is returned. */
 	do {
 		used = page_usage().used;
 		call_for_ms(2 * DECAY);
@@ -258,7 +258,7 @@ static void large_blocks_go(void **state)
 }
 
 /* However many caches are idle, and however many objects they have, no call takes long. Returns the
- * most objects that one gave back. */
+ * most objects that one of them returned. */
 static unsigned int goes_in_parts(void)
 {
 	unsigned int before = stored_in_all(), now, most = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* SHEAF_INLINE: which operations are made without a call, and that the others still are. */
+/* SHEAF_INLINE: which operations need no call, and that the others still make one. */
 #define SHEAF_INLINE
 #include <sheaf/group.h>
 #include <sheaf/slab.h>

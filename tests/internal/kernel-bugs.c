@@ -144,7 +144,7 @@ static void *churn(void *cache)
 	return NULL;
 }
 
-/* The same while other threads use the cache: no object that was freed before may be left in a
+/* A flush while other threads use the cache: no object that was freed before may be left in a
  * sheaf. */
 static void flush_beside_others(void **state)
 {
@@ -182,7 +182,8 @@ static void *free_it_too(void *unused)
 	}
 }
 
-/* The second of two threads that free a slab's last object at once may not count it twice. */
+/* If two threads free a slab's last objects at the same time, the slab must not be counted twice.
+ */
 static void double_free_by_two_threads(void **state)
 {
 	struct kmem_cache *s = make("double-race", 1024, SLAB_NO_SHEAVES);
@@ -285,7 +286,7 @@ static void refill_without_direct_reclaim(void **state)
 	}
 }
 
-/* The same with a memory pool, whose first try may not reclaim: it must not use its reserve. */
+/* A memory pool's first try may not reclaim: still, it must not use the reserve. */
 static void mempool_refills_sheaves(void **state)
 {
 	void *p[10], *reserve[2];
@@ -347,7 +348,7 @@ static struct sheaf *partly_filled(struct kmem_cache *s, unsigned int n)
 
 	assert_non_null(sheaf);
 	sheaf->capacity = sheaf_capacity(&s->sheaf);
-	/* Not by a call for programs: what a program has cannot be in a sheaf. */
+	/* Not by a public call: an object that a program has cannot be in a sheaf. */
 	sheaf->size = slab_take(&s->sheaf.slab, os_node(), SLAB_THIS_NODE, sheaf->objects, n);
 	assert_int_equal(sheaf->size, n);
 	return sheaf;

@@ -210,7 +210,7 @@ static void krealloc_stays(void **state)
 	assert_ptr_equal(krealloc(q, 0, GFP_KERNEL), ZERO_SIZE_PTR);
 }
 
-/* Moves to a block of half the bytes or less, and no sooner. */
+/* A block moves only when the new size is half of it or less. */
 static void krealloc_shrink(void **state)
 {
 	static const size_t sizes[] = {6 * MiB, 3 * MiB, 2 * MiB, 1500000, 100000, 8193, 8192,
@@ -516,7 +516,7 @@ static void mappings_shrink_to_few_bytes(void **state)
 	}
 }
 
-/* The same memory, but zero if that is requested. */
+/* The kept memory, but zero if that is requested. */
 static void freed_mappings_are_allocated_again(void **state)
 {
 	static const size_t sizes[] = {2 * MiB + 1, 3 * MiB, 4 * MiB, 16 * MiB, 64 * MiB};
@@ -646,7 +646,7 @@ static void double_free_is_found_in_its_slab(void **state)
 	kmem_cache_shrink(s);
 	kfree(p);
 	told_begin(&told);
-	/* Without sheaves, the second one is told at once. */
+	/* Without sheaves, the second free is reported immediately. */
 	kfree(p);
 	kmem_cache_shrink(s);
 	assert_true(told_end(&told) > 0);
@@ -670,7 +670,7 @@ static void sensitive_content_is_gone(void **state)
 		memset(p, 0x77, size);
 		kfree_sensitive(p);
 		tools_open(p, size);
-		/* A link may be there, or memory that was given back; the old contents are gone. */
+		/* There may be a link, or memory that was returned; the old contents are gone. */
 		for (size_t at = 0; at < size; at++)
 			assert_int_not_equal(p[at], 0x77);
 	}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Functions of the program that are left by longjmp(), or that seem so because they switched to a
- * stack at a higher address: the library goes on.
+ * Functions of the program that are left by longjmp(), or appear to be because they switched to a
+ * stack at a higher address: the library continues to work.
  */
 #include <sheaf/debug.h>
 #include <sheaf/group.h>
@@ -131,7 +131,7 @@ static void make_coroutine(ucontext_t *context, char *stack, void (*run)(void))
 	makecontext(context, run, 0);
 }
 
-/* A report of the coroutine on the higher stack looks as if the first one was left. */
+/* A report from the coroutine on the higher stack looks as if the first callback had been left. */
 static void a_report_switches_stacks(void **state)
 {
 	char *stacks =
@@ -190,7 +190,7 @@ static void trim(void)
 	sheaf_trim(0);
 }
 
-/* The next trim asks all of them again. */
+/* The next trim calls all of them again. */
 static void a_shrinker_is_left(void **state)
 {
 	struct shrinker *first = make_shrinker(false), *jumps = make_shrinker(true);
@@ -258,7 +258,7 @@ static void pass_the_mark(void)
 	assert_null(kmalloc_charged(1000, GFP_KERNEL, group));
 }
 
-/* It is called again, and its reference goes. */
+/* It is called again, and its reference is dropped. */
 static void a_reclaim_callback_is_left(void **state)
 {
 	struct told told;
@@ -276,7 +276,7 @@ static void a_reclaim_callback_is_left(void **state)
 	told_once(&told);
 }
 
-/* What waits for it notices, too. */
+/* Threads that wait for it notice, too. */
 static void an_event_callback_is_left(void **state)
 {
 	struct kmem_group_args args = {.high = 1, .event = jump_out_of_event};

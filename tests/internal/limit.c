@@ -103,7 +103,7 @@ static void the_hard_limit_holds(void)
 	free_all(other, n / 2, more);
 	free_all(s, 0, n / 2);
 	CHECK(kmem_cache_verify(s) == 0 && kmem_cache_verify(other) == 0);
-	/* The same memory in one block, and without a limit more. */
+	/* As much memory in one block; and more without a limit. */
 	CHECK((large = kvmalloc(8 * MIB, GFP_KERNEL)) != NULL);
 	kvfree(large);
 	CHECK(sheaf_set_limits(0, 0) == 0);
@@ -126,7 +126,7 @@ static void held_pages_serve_at_the_limit(void)
 	run = page_alloc(0, 0);
 	CHECK(first && run);
 	page_free(first, PAGE_MAX_ORDER);
-	/* slub_tiny returns all pages at once. */
+	/* slub_tiny returns all pages immediately. */
 	if (page_usage().dirty < 2 * MIB)
 		return;
 	CHECK(sheaf_set_limits(0, held()) == 0);
@@ -158,7 +158,7 @@ static void wrong_and_large_limits(void)
 	CHECK(told_end(&told) == 0);
 	CHECK((object = kmem_cache_alloc(s, GFP_KERNEL)) != NULL);
 	kmem_cache_free(s, object);
-	/* Below what is used: a line, and the limit holds. */
+	/* A limit below what is used: one line reports it, and the limit holds. */
 	told_begin(&told);
 	CHECK(sheaf_set_limits(0, MIB) == 0);
 	CHECK(told_end(&told) == 1 && strstr(told.text, "the hard limit is below the"));
@@ -263,7 +263,7 @@ static void shrinkers_make_room(void)
 	CHECK(stats.shrinker_objects == 16384);
 	free_all(s, 0, more);
 	sheaf_set_limits(0, 0);
-	/* A trim asks them, too. */
+	/* A trim calls them, too. */
 	fill_cached(500);
 	sheaf_trim(0);
 	CHECK(nr_cached == 0);
@@ -275,7 +275,7 @@ static void shrinkers_make_room(void)
 	kmem_cache_destroy(s);
 }
 
-/* Above the soft limit: a part at a time, and never all at once. */
+/* Above the soft limit: a part at a time, never everything. */
 static void above_soft(unsigned int (*call)(struct kmem_cache *s, unsigned int n))
 {
 	struct kmem_cache *s = make("needs", SIZE, 0);
@@ -393,7 +393,7 @@ static unsigned long forks(struct shrinker *shrinker, struct shrink_control *sc)
 	(void)sc;
 	scans++;
 	if (child == 0) {
-		/* Still inside: nothing runs. Others may. */
+		/* Still inside: it does not run again. Others may. */
 		sheaf_trim(0);
 		shrinker_free(shrinker);
 		_exit(scans == 1 ? 0 : 1);
@@ -480,8 +480,8 @@ static unsigned long takes_a_block(struct shrinker *shrinker, struct shrink_cont
 	return SHRINK_STOP;
 }
 
-/* A block that waits, and into which another one may grow, is taken by somebody else: there is no
- * room for two, but for the part by which it grows. */
+/* A block that waits, and into which another one may grow, is taken by another thread: there is no
+ * room for two, but there is for the part by which it grows. */
 static void a_block_grows_without_the_one_that_waits(void)
 {
 	struct shrinker *shrinker = add(takes_a_block);
@@ -502,7 +502,7 @@ static void a_block_grows_without_the_one_that_waits(void)
 
 /* --- one cache -------------------------------------------------------------------------------- */
 
-/* What a call took before it failed makes room again: it counts all the same. */
+/* Memory that a call took before it failed is freed again; it counts until then. */
 static void a_limit_refuses_many_at_once(void)
 {
 	struct kmem_cache_args args = {.limit = MIB};
@@ -519,7 +519,7 @@ static void a_limit_refuses_many_at_once(void)
 }
 
 /* A refill takes the pages of several slabs at once. Those that its cache's limit refuses were not
- * touched: they cost no memory when they go back. */
+ * touched: they cost no memory when they are returned. */
 static void refused_pages_stay_clean(void)
 {
 	struct kmem_cache *s = make("refused", SIZE, 0);
@@ -590,7 +590,7 @@ static void a_cache_is_limited(void)
 	again = take_all(s, GFP_KERNEL, again);
 	CHECK(again == MANY);
 	free_all(s, 0, again);
-	/* By itself: only its own memory goes, and then the limit fits. */
+	/* Alone: only its own memory is returned, and then the limit fits. */
 	told_begin(&told);
 	CHECK(kmem_cache_set_limit(s, MIB) == 0);
 	CHECK(told_end(&told) == 0 && look(s).slab_bytes <= MIB);
@@ -671,7 +671,7 @@ static void *ask_for_too_much(void *unused)
 	return unused;
 }
 
-/* What is refused does not make a request fail that fits. */
+/* A refused request does not make another one fail that fits. */
 static void refusals_are_for_oneself(void)
 {
 	pthread_t threads[THREADS];

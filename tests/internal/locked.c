@@ -28,7 +28,7 @@ static struct slot *slot_of(unsigned int row)
 	return slot_of_row((char *)s, row);
 }
 
-/* Lock the slots as if their holders never continued: this CPU's, and this many stand-ins. */
+/* Lock this CPU's slot and this many stand-ins, as if their holders never continued. */
 static void set_locks(unsigned int stand_ins, uint32_t locked)
 {
 	slot_of(os_row())->lock = locked;

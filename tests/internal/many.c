@@ -196,7 +196,7 @@ static void on_4096(void)
 #define OWN_MEMORY_KIB 1024
 #endif
 
-/* A cache takes no memory for CPUs that do not use it, not even for counters, and few mappings. */
+/* A cache takes few mappings, and no memory for CPUs that do not use it, not even for counters. */
 static void one_on_384(void)
 {
 	size_t before;
@@ -231,7 +231,7 @@ static void use_the_last(void)
 	CHECK(!os.counting || stats.alloc_fastpath + stats.alloc_slowpath == 1);
 }
 
-/* Others see the first ones, and one line says so. */
+/* Other processes see the first ones only, and one line says so. */
 static void beyond_the_file(void)
 {
 	struct told told;

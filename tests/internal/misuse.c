@@ -55,7 +55,7 @@ __attribute__((noinline)) void written_here(void)
 #ifdef DLFO_STRUCT_HAS_EH_DBASE
 static unsigned int finds;
 
-/* In the place of the loader's, which it calls. */
+/* Replaces the loader's function, and calls it. */
 int _dl_find_object(void *address, struct dl_find_object *found)
 {
 	int (*real)(void *, struct dl_find_object *);

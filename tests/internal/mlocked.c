@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Memory that the program has locked, as by mlockall(): as time passes it stays, dirty and held. At
- * a limit, and if the program trims, it goes. A system older than Linux 5.18 never takes it.
+ * Memory that the program has locked, as by mlockall(): it stays over time, dirty and held. At a
+ * limit, and if the program trims, it is returned. A system older than Linux 5.18 never takes it.
  */
 #include <errno.h>
 #include <string.h>
@@ -30,11 +30,11 @@ enum {
 
 static struct slab *runs[MANY];
 
-static const char *locked; /* so many bytes are, from there on */
+static const char *locked; /* this many bytes are locked, from there on */
 static size_t locked_bytes;
 static bool old_system;
 
-/* Nobody needs the right to lock memory, or a new system, for this. */
+/* This test needs neither the right to lock memory nor a new system. */
 int madvise(void *address, size_t size, int advice)
 {
 	bool is_locked = (char *)address < locked + locked_bytes && locked < (char *)address + size;
@@ -121,7 +121,7 @@ static void stays_as_time_passes(void **state)
 	/* It is taken before memory that would be faulted. */
 	use(MANY, LARGE);
 	assert_int_equal(dirty(), MANY * OS_HUGE);
-	/* This is as the program wants it. */
+	/* This is what the program wants. */
 	assert_int_equal(told_end_kept(&told), 0);
 	unlock_all();
 	use(MANY, LARGE);
@@ -192,12 +192,12 @@ static void parts_stay_and_go(void **state)
 	assert_int_equal(page_usage().used, before - n * (OS_PAGE << order));
 }
 
-/* What one page keeps is one chunk: a program may lock an object, and forget that. */
+/* One locked page keeps one chunk: a program may lock an object, and forget it. */
 static void one_page_does_not_keep_others(void **state)
 {
 	(void)state;
 	use(MANY, LARGE);
-	/* The one that goes first. */
+	/* The one that is returned first. */
 	locked = page_address(runs[MANY - 1]);
 	locked_bytes = os.page_size;
 	pages_decay();

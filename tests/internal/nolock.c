@@ -221,7 +221,8 @@ static void with_locks_held(void)
 		take(beside, 1500);
 		kmem_cache_free_bulk(beside, 1000, held + 500);
 		ranks[i / 2].lock();
-		/* At least those of sheaves; the rest is in slabs, which need the node's lock. */
+		/* At least the objects of sheaves; the others are in slabs, which need the node's
+		 * lock. */
 		give_nolock(beside, 500);
 		n = take_nolock(beside);
 		CHECK(n >= 100 || !sheaf_capacity(&beside->sheaf));

@@ -234,7 +234,7 @@ static const struct {
 	{"nowait-retired", retired_wrong_pointers},
 };
 
-/* Operations that may wait for locks: no stuck thread holds any. */
+/* Operations that may wait for locks: no stuck thread holds one. */
 static void use_locks(void)
 {
 	struct kmem_cache *s = make("nowait-create", sizeof(struct item), 0);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Objects on nodes: requests for each, what stays local, remote frees, all at once under load. On
- * a machine with several nodes, also where the pages are. On others, nodes are invented: by
- * numa=fake, or by internal/kit/invented_machine.c.
+ * Objects on nodes: requests for each, what stays local, remote frees, and all of these together
+ * under load. On a machine with several nodes, also where the pages are. On others, nodes are
+ * invented: by numa=fake, or by internal/kit/invented_machine.c.
  */
 #include <sheaf/slab.h>
 #include <stdio.h>
@@ -56,7 +56,8 @@ static void objects_of_each_node(void **state)
 	}
 }
 
-/* Node 0 has no slabs, and others more partial ones than they keep: the nearest gives. */
+/* Node 0 has no slabs, and others have more partial ones than they keep: the nearest one supplies
+ * objects. */
 static void a_near_node_helps_out(void **state)
 {
 	struct kmem_cache *s = make("helped", 512, no_samples());
@@ -129,7 +130,7 @@ static void sheaves_of_another_node(void **state)
 		kmem_cache_destroy(s);
 		skip();
 	}
-	/* So that this CPU has a row. */
+	/* This gives the CPU a row. */
 	kmem_cache_free(s, kmem_cache_alloc(s, GFP_KERNEL));
 	if (!pin_to_node(1)) {
 		kmem_cache_destroy(s);

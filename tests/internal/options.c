@@ -252,7 +252,7 @@ static void long_words(void **state)
 	assert_int_equal(lines, 1);
 }
 
-/* However often a mistake is made. */
+/* A mistake is reported once, however often it is made. */
 static void the_same_line_is_told_once(void **state)
 {
 	char text[1024] = "";

@@ -88,7 +88,8 @@ static void give(unsigned int i)
 		assert_null(page_slab(address + page * OS_PAGE));
 }
 
-/* P5: no address of a chunk but that of this run is in a run, and what a run left is gone. */
+/* PAGE-P5: of a chunk, only the addresses of this run are in a run, and nothing is left of earlier
+ * runs. */
 static void check_rest(const struct slab *run, unsigned int order)
 {
 	char *address = page_address(run);
@@ -269,7 +270,7 @@ static void single_pages_go_back(void **state)
 	assert_true(resident <= used * (os.page_size / OS_PAGE - 1));
 }
 
-/* The same where huge pages were advised, because much is in use (PAGE-P4). */
+/* Single pages return also where huge pages were advised, because much is in use (PAGE-P4). */
 static void scattered_pages_go_back(void **state)
 {
 	enum {

@@ -42,8 +42,8 @@ static void count(void)
 		kmem_cache_free(cache, objects[i]);
 }
 
-/* The same by bulk calls for n objects each; n divides NR_OBJECTS. A call for one object has a path
- * of its own. */
+/* As above, by bulk calls for n objects each; n divides NR_OBJECTS. A call for one object has a
+ * path of its own. */
 static void count_bulk(unsigned int n)
 {
 	memset(count_of, 0, sizeof(count_of));

@@ -119,7 +119,7 @@ static void blocks_do_not_become_more(void **state)
 	}
 }
 
-/* No more memory for this node: those of the others. */
+/* No more memory for this node: blocks of the others are used. */
 static void take_from_others(void)
 {
 	unsigned int of_other = 0;
@@ -165,7 +165,7 @@ static void pages_go_back(void **state)
 		pool_give_back(block, large[i]);
 		assert_true(page_usage().used <= used);
 		used = page_usage().used; /* The pool had some block of that size. */
-		/* Away from objects, the memory goes at once. */
+		/* If pools are away from objects, the memory is returned immediately. */
 		if (os_options.guard_pools && large[i] == HUGE)
 			assert_int_equal(
 				mincore(block + HUGE / 2, OS_PAGE, &resident) || resident & 1, 0);

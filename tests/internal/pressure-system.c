@@ -33,7 +33,7 @@ static void it_is_set_and_looked_at(void **state)
 	assert_int_equal(in_child(ask), 0);
 }
 
-/* As a program that becomes a daemon: what has the number now is the program's. */
+/* As when a program becomes a daemon: the descriptor with this number is now the program's. */
 static void closed_by_the_program(void **state)
 {
 	int highest = -1, files[64];
@@ -100,7 +100,7 @@ static void *look_cancelled(void *goes_on)
 	return NULL;
 }
 
-/* It would hold a round of housekeeping for ever, and fork() would wait for it. */
+/* It would block a round of housekeeping forever, and fork() would wait for it. */
 static void no_thread_is_cancelled_there(void **state)
 {
 	bool goes_on = false;

@@ -173,7 +173,7 @@ static void ask_again(void)
 	CHECK(strstr(told.text, "pressure: this system does not report"));
 }
 
-/* It has no trigger of its own yet. On a system that tells nothing, one line says so. */
+/* It has no trigger of its own yet. On a system that does not report pressure, one line says so. */
 static void a_child_asks_for_itself(void **state)
 {
 	(void)state;

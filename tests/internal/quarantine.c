@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Freed objects rest (slab_debug=FZPUQ;slab_quarantine=1): how many, for how long, and what happens
- * to those that somebody uses meanwhile.
+ * The quarantine of freed objects (slab_debug=FZPUQ;slab_quarantine=1): how many it holds, for how
+ * long, and what happens if they are used meanwhile.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -202,7 +202,7 @@ static void write_while_it_rests(void **state)
 	was_told("BUG stale: Poison overwritten");
 	assert_non_null(strstr(told.text, "Found by quarantine(stale, "));
 	assert_non_null(strstr(told.text, "@cache=stale size=32, free, in quarantine"));
-	/* Nobody gets it any more. */
+	/* No thread gets it any more. */
 	for (int i = 0; i < SOME; i++) {
 		objects[i] = take(s);
 		assert_ptr_not_equal(objects[i], object);
@@ -230,7 +230,7 @@ static void write_and_exit(void)
 	exit(0);
 }
 
-/* Whoever lets it go finds it. */
+/* The thread that releases it finds that. */
 static void all_ways_out_check(void **state)
 {
 	(void)state;
@@ -256,7 +256,7 @@ static void all_ways_out_check(void **state)
 	was_told("BUG written: Poison overwritten");
 }
 
-/* Another thread may be letting it go just now. */
+/* Another thread may be releasing it just now. */
 static void who_only_looks_leaves_it_alone(void **state)
 {
 	(void)state;
@@ -292,7 +292,7 @@ static void second_free(void **state)
 	end(s);
 }
 
-/* What was overwritten cannot say that the object rests. */
+/* An overwritten state cannot show that the object is in quarantine. */
 static void second_free_without_a_state(void **state)
 {
 	struct kmem_cache *s = make("stateless", 32, 0);
@@ -383,7 +383,7 @@ static void resting_objects_are_free(void **state)
 	end(s);
 }
 
-/* Memory that rests is there for whoever needs it, also if nobody may reclaim. */
+/* Memory in quarantine is available to every allocation, also to one that may not reclaim. */
 static void memory_is_short(void)
 {
 	struct kmem_cache *a = make("short-a", 64, 0), *b = make("short-b", 900, 0);
@@ -479,7 +479,7 @@ static void *churn(void *number)
 	return NULL;
 }
 
-/* Caches end while other threads let their objects go. */
+/* Caches are destroyed while other threads release their objects from quarantine. */
 static void threads(void **state)
 {
 	pthread_t all[THREADS];

@@ -54,7 +54,7 @@ static void retire(struct kmem_cache *s, void *const *objects)
 	by_hand_pass();
 }
 
-/* From whom an allocation gets a sheaf that finds nothing in the slot and the barn. */
+/* Where an allocation gets a sheaf if slot and barn are empty. */
 static bool next_is_of(struct kmem_cache *s, void *const *objects)
 {
 	struct sheaf_rcu *rcu = sheaf_rcu_of(&s->sheaf);
@@ -198,7 +198,7 @@ static void a_barrier_divides_larger_sheaves(void **state)
 	retire(s, objects);
 	before = look(s);
 	after = all_is_freed(s);
-	/* Of each sheaf, what fills no other one. */
+	/* From each sheaf, the objects that fill no other one. */
 	if (after.counted)
 		assert_in_range(after.rcu_flush - before.rcu_flush, 0,
 				(GROUP / sheaf_retired_capacity(&s->sheaf) + 1) * CAPACITY);
@@ -279,7 +279,7 @@ static void what_has_passed_makes_room_at_a_limit(void **state)
 	assert_null(kmem_cache_alloc(b, GFP_KERNEL));
 	by_hand_pass();
 	by_hand_pass();
-	/* Who may not wait does not look for it. */
+	/* A caller that may not wait does not search for it. */
 	assert_null(kmem_cache_alloc(b, GFP_NOWAIT));
 	object = kmem_cache_alloc(b, GFP_KERNEL);
 	assert_non_null(object);

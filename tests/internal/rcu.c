@@ -141,7 +141,7 @@ static struct {
 	bool busy;
 } steady;
 
-/* As many as are taken are retired, and their grace period passes at once. */
+/* Retire as many as were allocated; their grace period passes immediately. */
 static void retire_again(struct sheaf_cache *cache, void **objects, unsigned int n)
 {
 	(void)cache, (void)objects;
@@ -398,7 +398,7 @@ static void a_forked_child_goes_on(void **state)
 	destroy(inherited);
 }
 
-/* Many grace periods run at once while many objects are retired, but no longer than that. */
+/* Many grace periods run in parallel while many objects are retired, but only then. */
 static void few_grace_periods_while_little_waits(void **state)
 {
 	struct kmem_cache *s = make_items("rcu-little", 0);
@@ -520,7 +520,7 @@ static void too_much_is_counted_and_told(void **state)
 	assert_non_null(strstr(told.text, "rcu_limit"));
 	if (look(s).counted)
 		assert_true(look(s).rcu_over_limit > 0);
-	/* A caller that may wait does so. */
+	/* A caller that may wait waits. */
 	calls = by_hand.barriers;
 	kfree_rcu_mightsleep(items[30000]);
 	for (unsigned int i = 30001; i < 40000; i++)
@@ -684,7 +684,7 @@ static void returned_sheaf_starts_batch(void **state)
 	destroy(s);
 }
 
-/* The pages of a sample go back to the system, which then refuses them. */
+/* The pages of a sample are returned to the system, which then refuses them. */
 static void fail_every_allocation(void)
 {
 	static struct item *items[4 * MANY];
@@ -757,7 +757,7 @@ static void nothing_is_lost_without_memory(void **state)
 	assert_int_equal(in_child(barrier_without_memory), 0);
 }
 
-/* A few blocks with much memory wait no longer than a grace period takes. */
+/* A few blocks with much memory wait only for a grace period. */
 static void large_blocks_do_not_stay(void **state)
 {
 	unsigned int delay = os_options.rcu_delay;

@@ -87,7 +87,7 @@ static void a_long_report_is_written_in_pieces(void **state)
 	dup2(ends[1], STDERR_FILENO);
 	make_long("one", 150);
 	for (; os_reports_kept; text[n] = '\0') {
-		/* A full pipe is not asked again at once. */
+		/* A full pipe is not tried again immediately. */
 		clock_pass_ms(20);
 		os_report_kept_nowait();
 		length = read(ends[0], text + n, sizeof(text) - 1 - (size_t)n);

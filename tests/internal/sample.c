@@ -143,7 +143,7 @@ static void blocks(void **state)
 	were_sampled((uint64_t)EXPECTED * BYTES);
 }
 
-/* The first one of a cache is as good as any other. */
+/* The first object of a cache is as likely a sample as any other. */
 static void first_objects(void **state)
 {
 	unsigned int samples = 0, expected = EXPECTED / 5;
@@ -197,7 +197,7 @@ static void nolock_calls(void **state)
 	kmem_cache_destroy(s);
 }
 
-/* Of no node, and of one, but never if it must be that one. */
+/* For any node, and for a preferred one, but never if the node is mandatory. */
 static void calls_for_a_node(void **state)
 {
 	struct kmem_cache *s = make_sampled(64);
@@ -294,7 +294,7 @@ static void counts_stay_exact(void **state)
 	kmem_cache_destroy(s);
 }
 
-/* Who allocated what is left is known of the samples. */
+/* For samples that are left, the library knows who allocated them. */
 static void leaks_name_stacks(void **state)
 {
 	struct kmem_cache *s = make_sampled(1024);

@@ -347,7 +347,7 @@ static void forked_child(void)
 	CHECK(kmem_cache_create("of the child", 64, NULL, SLAB_NO_MERGE));
 }
 
-/* The library cannot see whether standard error would take a line at once: the line waits for a
+/* The library cannot see whether standard error would take a line immediately: the line waits for a
  * call that may wait. */
 static void no_look_at_standard_error(void)
 {

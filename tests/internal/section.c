@@ -79,7 +79,7 @@ static void catch_no_faults(void)
 	sigaction(SIGSEGV, &before_faults, NULL);
 }
 
-/* The next so many accesses of a slot fail. */
+/* This many of the next accesses to a slot fail. */
 static void begin_faults(unsigned int n)
 {
 	faults_left = (sig_atomic_t)n;
@@ -376,7 +376,7 @@ static void closed_slot_takes_no_sheaf(void **state)
 	assert_ptr_equal(old, sheaves[1]);
 }
 
-/* The slot cannot be accessed so often: then the section commits, in one call or in another. */
+/* Accesses to the slot fail this often; then the section commits, in this call or a later one. */
 #define AFTER_FAULTS(n, section)                                                                   \
 	do {                                                                                       \
 		begin_faults(n);                                                                   \

@@ -76,7 +76,7 @@ static void misuses(void *data, const char *what, size_t length)
 	kmem_cache_free(s, object);
 }
 
-/* Its own reports go past it. */
+/* Reports of its own calls bypass it. */
 static void calls_the_library(void)
 {
 	struct kmem_cache *s = kmem_cache_create("again", 32, NULL, SLAB_CONSISTENCY_CHECKS);
@@ -131,7 +131,7 @@ static void stay(void *data, const char *what, size_t length)
 	pthread_barrier_wait(&inside);
 	while (!os_load_acquire(&may_return))
 		sched_yield();
-	/* Who set another one must not have returned before. */
+	/* The call that set another function must not have returned before. */
 	CHECK(!os_load_acquire(&is_set));
 	os_store_release(&has_returned, 1);
 }
@@ -162,7 +162,7 @@ static void waits_for_it(void)
 	CHECK(sheaf_set_report(stay, NULL, NULL) == 0);
 	pthread_create(&in_it, NULL, report_a_line, NULL);
 	pthread_create(&sets, NULL, set_another, NULL);
-	/* It may not have begun to wait: then the test is weaker, not wrong. */
+	/* The thread may not have begun to wait: then the test is weaker, not wrong. */
 	for (int i = 0; i < 100; i++)
 		os_sleep_briefly();
 	CHECK(!os_load_acquire(&is_set));

@@ -45,7 +45,7 @@ static int read_file(const char *name)
 	return (int)length;
 }
 
-/* As at the first use. */
+/* Pretend that this is the first use. */
 static void report_to(const char *name)
 {
 	char option[256];
@@ -125,7 +125,7 @@ static void each_process_has_its_own(void **state)
 	in(forks);
 }
 
-/* As a daemon does; then its own file gets the number that ours had. */
+/* As a daemon does; then its own file gets the number of our descriptor. */
 static void closes_all(void)
 {
 	char own[128];
@@ -167,7 +167,7 @@ static void no_directory(void)
 	refused("cannot be opened (No such file or directory)");
 }
 
-/* It is not in the root folder. */
+/* The file is not in the root directory. */
 static void in_a_directory_that_is_gone(void)
 {
 	snprintf(path, sizeof(path), "%s/gone", directory);

@@ -401,7 +401,8 @@ static void prepare(const struct slab_cache *cache, void *object)
 	prepared++;
 }
 
-/* Room around objects for a layer above, which nobody touches and no two objects share. */
+/* Room around objects for a layer above: this layer does not touch it, and no two objects share it.
+ */
 static void room_around_objects(void **state)
 {
 	static struct {
@@ -451,7 +452,7 @@ static void room_around_objects(void **state)
 	}
 }
 
-/* As constructors: word by word, and who asks is told which objects were. */
+/* Like constructors: word by word, and the caller learns which objects were prepared. */
 static void prepared_by_a_layer_above(void **state)
 {
 	struct slab_extra extra = {8, 0, prepare};
@@ -502,7 +503,7 @@ static void empty_slabs_go_back(void **state)
 	slab_cache_exit(&cache);
 }
 
-/* Empty slabs that a node kept go back when time passes, also if its list has grown since. */
+/* Empty slabs that a node kept are returned over time, also if its list has grown since. */
 static void kept_slabs_go_from_a_long_list(void **state)
 {
 	struct slab_request request = request_of(1024);
@@ -718,7 +719,7 @@ static void nolock_alone(void **state)
 	slab_cache_exit(&cache);
 }
 
-/* A slab may go on behind its last object. */
+/* A slab may be longer than its objects. */
 static void behind_the_last_object(void **state)
 {
 	struct slab_request request = request_of(3000);

@@ -141,7 +141,7 @@ static void text_leaves_unused_caches_out(void **state)
 	kmem_cache_free(odd, object);
 	kmem_cache_destroy(odd);
 	kmem_cache_free(idle, kmem_cache_alloc(idle, GFP_KERNEL));
-	/* With slub_tiny nothing is left of that, unless it was counted. */
+	/* With slub_tiny none of that is left, unless it was counted. */
 	assert_int_equal(strstr(printed(SHEAF_STATS_TEXT), "\nidle ") != NULL,
 			 os.counting || !os_options.tiny);
 	kmem_cache_destroy(idle);

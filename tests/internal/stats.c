@@ -39,7 +39,7 @@ enum {
 /* How much a counter changed since `before`. */
 #define MOVED(before, name) (look(s).name - (before).name)
 
-/* What must be true of every quiet cache. */
+/* Invariants of every quiet cache. */
 static void check_sums(struct kmem_cache *cache, uint64_t in_use)
 {
 	struct kmem_cache_stats stats = look(cache);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Standard error without a reader, closed or full: what cannot be written is lost, and what it does
- * not take now is kept. Each test runs in a child.
+ * Standard error without a reader, closed or full: lines that can never be written are lost, and
+ * lines that it does not take now are kept. Each test runs in a child.
  */
 #include <fcntl.h>
 #include <signal.h>
@@ -46,7 +46,7 @@ static void without_reader(void)
 	os_report("lost");
 	long_line("lost");
 	os_options_help();
-	/* One that the program has blocked stays for it. */
+	/* A signal that the program has blocked stays pending for it. */
 	sigemptyset(&pipe_only);
 	sigaddset(&pipe_only, SIGPIPE);
 	sigprocmask(SIG_BLOCK, &pipe_only, NULL);
@@ -117,8 +117,8 @@ static int read_pipe(int end)
 	return length > 0 ? (int)length : 0;
 }
 
-/* While nothing accepts a kept line, slow calls ask once in 10 ms; a line of their own they always
- * try to write. */
+/* While kept lines cannot be written, slow calls try once in 10 ms; they always try to write lines
+ * of their own. */
 static void asks_now_and_then(void)
 {
 	int ends[2], filled = fill_pipe(ends);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Frees of many neighbours at once, which the slab layer gives in stretches. */
+/* Frees of many neighbours in one call, which the slab layer returns in stretches. */
 #include <stdint.h>
 
 #include "slab/slab.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Heaps of 10 TiB, with little memory: the range is made to look as if its first 10 TiB were in
- * use, and what follows is really used. So each number that counts pages or bytes, or links slabs,
- * is as large as in such a heap. The rest is arithmetic.
+ * use, and the rest is really used. So each number that counts pages or bytes, or links slabs, is
+ * as large as in such a heap. The rest is arithmetic.
  */
 #include <stdint.h>
 #include <stdio.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the library makes of machines that /sys describes (internal/kit/invented_machine.c): nodes
+ * How the library sees machines that /sys describes (internal/kit/invented_machine.c): nodes
  * without memory, without CPUs, with offline CPUs, with holes between their numbers; CPU numbers
- * beyond all tables; CPUs that a program may use now and not then. Each in a child that never used
- * the library.
+ * beyond all tables; CPUs that a program may use only at times. Each test runs in a child that
+ * never used the library.
  */
 #include <sheaf/slab.h>
 #include <stdlib.h>
@@ -41,7 +41,7 @@ static void four_nodes(void)
 	CHECK(os.node[2].n == 4 && os.node[3].n == 0);
 	CHECK(os.memory_of_node[0] == 0 && os.memory_of_node[1] == 1);
 	CHECK(os.memory_of_node[2] == 1 && os.memory_of_node[3] == 3);
-	/* By their distances; nothing is said of those from node 1. */
+	/* By their distances; those from node 1 are not known. */
 	CHECK(os_near(2, 0) == 2 && os_near(2, 1) == 1 && os_near(2, 2) == 3 && os_near(2, 3) == 0);
 	CHECK(os_near(1, 0) == 1 && os_near(1, 1) == 2 && os_near(1, 2) == 3 && os_near(1, 3) == 0);
 }
@@ -63,7 +63,7 @@ static void an_old_kernel(void)
 	CHECK(os.nr_nodes == 2 && os.memory_of_node[0] == 0 && os.memory_of_node[1] == 1);
 }
 
-/* Which rows there are depends on the nodes that have CPUs, not on those that only have memory. */
+/* The rows depend on the nodes that have CPUs, not on those that only have memory. */
 static void rows_of_one_node_of_cpus(void)
 {
 	uint32_t alone;
@@ -179,7 +179,7 @@ static void on_more_than_possible(void)
 	CHECK(os.backend == OS_BACKEND_TRYLOCK);
 }
 
-/* As after a move to another machine: nothing of this system was known. */
+/* As after a move to another machine: the old description does not match this system. */
 static void on_unforeseen(void)
 {
 	struct kmem_cache *s;

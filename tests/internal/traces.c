@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Looking into caches in use: validation, who allocated and freed, leaks at exit. */
+/* Inspecting caches in use: validation, who allocated and freed, leaks at exit. */
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
@@ -80,7 +80,7 @@ static void finds_what_was_overwritten(void **state)
 	for (int i = 0; i < OBJECTS; i++)
 		memset(objects[i], i, 32);
 	assert_int_equal(kmem_cache_validate(s), 0);
-	/* Of one that is in use: again and again, since it is left alone. */
+	/* For an object in use: again and again, because it is left alone. */
 	objects[7][32] = 1;
 	one_fault(s, 1, "Right Redzone overwritten", "nothing was changed");
 	one_fault(s, 1, "Right Redzone overwritten", "nothing was changed");
@@ -89,7 +89,7 @@ static void finds_what_was_overwritten(void **state)
 	one_fault(s, 1, "Left Redzone overwritten", "nothing was changed");
 	objects[8][-1] = (char)0xcc;
 	assert_int_equal(kmem_cache_validate(s), 0);
-	/* Of a free one: once. */
+	/* For a free one: once. */
 	kmem_cache_free(s, objects[9]);
 	objects[9][3] = 1;
 	one_fault(s, 1, "Poison overwritten", "the poison was restored, and the object stays free");
@@ -136,7 +136,8 @@ static void finds_a_wrong_count(void **state)
 	kmem_cache_destroy(s);
 }
 
-/* As its cache ends. Another thread may look at it just then, or the cache stays. */
+/* Found when its cache is destroyed. Another thread may examine it just then, or the cache stays.
+ */
 static void kept_out_objects_that_return(void **state)
 {
 	struct kmem_cache *s = make("kept out", 32, FZPU);
@@ -174,7 +175,7 @@ static void *use(void *cache)
 		for (int i = 0; i < n; i++)
 			memset(objects[i], n, 32);
 		for (int i = 0; i < 16; i++) {
-			/* A long gap behind the request: a look at it lasts. */
+			/* A long gap behind the request, which takes long to check. */
 			blocks[i] = kmalloc(4200, GFP_KERNEL);
 			blocks[i] = krealloc(blocks[i], 4300, GFP_KERNEL);
 			memset(blocks[i], 1, 4300);
@@ -202,7 +203,7 @@ static void *come_and_go(void *unused)
 	return unused;
 }
 
-/* Nothing is found where nothing is wrong, no object is lost, and nobody waits (TRACES-R1). */
+/* No faults are found where there are none, no object is lost, and no thread waits (TRACES-R1). */
 static void others_go_on(void **state)
 {
 	struct kmem_cache *caches_used[] = {make("used", 32, FZPU), make("used plain", 32, 0)};
@@ -256,7 +257,7 @@ static void *look_at(void *cache)
 	return NULL;
 }
 
-/* As by a question of another process. An empty slab that a thread holds cannot be given back. */
+/* As on a question from another process. An empty slab that a thread holds cannot be freed. */
 static void destroyed_during_a_look(void **state)
 {
 	static const slab_flags_t flags[] = {SLAB_NO_USER_FLAGS, FZPU};

@@ -294,7 +294,7 @@ static void ends_where_nothing_is(void **state)
 		assert_true(found.n <= 1);
 		assert_true(!strstr(told.text, "deaddead"));
 	}
-	/* Code, but nobody's caller: the stack ends before its frame does. */
+	/* Code, but no caller: the stack ends before its frame does. */
 	with_outermost((uintptr_t)realigned + 1, beyond);
 	with_outermost((uintptr_t)many_arguments + 32, beyond);
 	assert_true(found.n >= 1);

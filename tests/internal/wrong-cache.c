@@ -188,7 +188,7 @@ static void a_renewed_spare_is_looked_at(void **state)
 	wrong_ones_are_as_before();
 }
 
-/* Only wrong ones: the sheaf is empty afterwards, and nothing waits. */
+/* Only wrong ones: the sheaf is empty afterwards, and no object waits. */
 static void a_sheaf_of_wrong_ones(void **state)
 {
 	const struct kmem_cache_args args = {.sheaf_capacity = 4};

@@ -14,7 +14,8 @@ static inline void *kmalloc_in_slab(size_t size)
 				     : kmalloc(size, GFP_KERNEL);
 }
 
-/* What ksize() says if so many bytes of a block were requested: a checked cache guards the rest. */
+/* What ksize() returns if this many bytes of a block were requested: a checked cache guards the
+ * rest. */
 static inline size_t usable(size_t requested, size_t block)
 {
 	void *probe = kmalloc_in_slab(13);

@@ -11,7 +11,7 @@ static struct {
 	struct sheaf_rcu_head *first, **end;
 	unsigned int calls, barriers;
 	void (*in_barrier)(void); /* another thread's work during it */
-	void (*in_call)(void);	  /* before the provider knows of it */
+	void (*in_call)(void);	  /* before the provider has it */
 } by_hand = {.lock = PTHREAD_MUTEX_INITIALIZER,
 	     .passing = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP,
 	     .end = &by_hand.first};

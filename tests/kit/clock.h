@@ -17,9 +17,9 @@
 
 #define CLOCK_SECOND UINT64_C(1000000000)
 
-/* In ns; not 0 at the beginning, as no clock's is. */
+/* In ns; not 0 at the beginning, like any clock. */
 static _Atomic uint64_t clock_passed = 1000 * CLOCK_SECOND;
-static bool clock_stands; /* but for what the test lets pass */
+static bool clock_stands; /* except for what the test adds */
 
 int clock_gettime(clockid_t clock, struct timespec *now)
 {

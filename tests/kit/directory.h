@@ -15,7 +15,7 @@ static inline int make_directory(void **state)
 	return mkdtemp(directory) ? 0 : -1;
 }
 
-/* With all that is in it. */
+/* Remove it with its contents. */
 static inline int remove_directory(void **state)
 {
 	char command[128];

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What no public call does, for programs without private headers: internal/kit/hooks.c. */
+/* Functions that are not public, for programs without private headers: internal/kit/hooks.c. */
 #ifndef SHEAF_TESTS_HOOKS_H
 #define SHEAF_TESTS_HOOKS_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reports without what differs from run to run, to be compared to the letter: addresses become PTR,
- * numbers of threads, CPUs, milliseconds and the objects of a slab N; lines of stacks are left out.
+ * Makes reports comparable from run to run: addresses become PTR; numbers of threads, CPUs,
+ * milliseconds and the objects of a slab become N; lines of stacks are left out.
  */
 #ifndef SHEAF_TESTS_MASKED_H
 #define SHEAF_TESTS_MASKED_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What a test is about and SHEAF_OPTIONS may take away. Such a test says so, and is skipped. */
+/* What a test needs and SHEAF_OPTIONS may switch off. Then the test says so, and is skipped. */
 #ifndef SHEAF_TESTS_NEEDS_H
 #define SHEAF_TESTS_NEEDS_H
 
@@ -30,7 +30,7 @@ static inline void needs(enum need what)
 	}
 }
 
-/* For a program whose tests are all about an option: without it they would wait for ever. */
+/* For a program whose tests are all about an option: without it they would wait forever. */
 static inline bool needs_option(bool is_given, const char *option)
 {
 	if (!is_given)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What SHEAF_OPTIONS says, for tests whose subject an option changes or takes away. */
+/* Reads SHEAF_OPTIONS, for tests whose subject an option changes or switches off. */
 #ifndef SHEAF_TESTS_OPTIONS_H
 #define SHEAF_TESTS_OPTIONS_H
 
@@ -59,7 +59,7 @@ static inline bool is_tiny(void)
 #endif
 }
 
-/* Does the library look at each freed object, and does it know which ones are free? */
+/* Does the library check each freed object, and does it know which ones are free? */
 static inline bool checks_double(void)
 {
 	return has_option("hardened") || has_option("slab_check_double");

@@ -66,7 +66,7 @@ static inline pid_t start_child(void (*body)(void))
 	return child;
 }
 
-/* Its wait status, when it has ended. One that hangs is ended with the test, by Meson. */
+/* Wait for it, and return its wait status. Meson ends a test whose child hangs. */
 static inline int status_of(pid_t child)
 {
 	int status = -1;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Grace periods for a single-threaded program, which is no reader: they pass at once. */
+/* Grace periods for a single-threaded program, which is no reader: they pass immediately. */
 #ifndef SHEAF_TESTS_PROVIDER_H
 #define SHEAF_TESTS_PROVIDER_H
 

@@ -23,7 +23,7 @@ static struct {
 	uint64_t seed, calls, refused;
 } refuse_some;
 
-/* From now on so many of 100 calls fail. */
+/* From now on this many of 100 calls fail. */
 static inline void refuse_begin(unsigned int percent)
 {
 	__atomic_store_n(&refuse_some.percent, percent, __ATOMIC_RELAXED);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Cases of misuse, each by name: `misuse NAME` does it, `misuse` lists them with their options.
- * check-misuse runs each in a process of its own, and compares what it reports with reports.txt.
+ * Cases of misuse: `misuse NAME` runs one, `misuse` lists them with their options. check-misuse
+ * runs each in a process of its own, and compares what it reports with reports.txt.
  *
  * Those of the kernel's slub_kunit have its names, and test_ before them.
  */
@@ -44,7 +44,7 @@ static void set(void *object, long at, size_t n)
 		bytes[at + (long)i] = 0x78;
 }
 
-/* A block of kmalloc() of so many bytes. */
+/* A block of kmalloc() of this many bytes. */
 static unsigned char *block(size_t bytes)
 {
 	unsigned char *found = kmalloc(bytes, GFP_KERNEL);

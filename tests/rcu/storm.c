@@ -6,7 +6,7 @@
  * too early.
  *
  * Built for each flavour of liburcu: FLAVOUR names it. With NO_GRACE_PERIOD the provider calls its
- * callbacks at once: the readers must then detect it.
+ * callbacks immediately: the readers must detect that.
  *
  *   storm-rcu-FLAVOUR [--entries N]    replaced by each writer
  */

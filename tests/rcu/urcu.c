@@ -293,7 +293,7 @@ static void barriers_of_several_threads(void)
 	destroy(s);
 }
 
-/* slub_kunit's kfree_rcu and kfree_rcu_wq_destroy: destroy at once, or after a while. Also the
+/* slub_kunit's kfree_rcu and kfree_rcu_wq_destroy: destroy immediately, or after a while. Also the
  * kernel's traps: objects in a partly filled sheaf, in queues, with the provider, and in none of
  * these. */
 static void kfree_rcu_destroy(void)

@@ -2,7 +2,7 @@
 /*
  * Barns of large machines: their limits, finding sheaves in other CPUs' shards and the cost of
  * that, the number of objects that pass through slabs when CPUs free, in bursts, objects of other
- * CPUs, and the sheaves that move from CPU to CPU and need not.
+ * CPUs, and sheaves that move from CPU to CPU without need.
  */
 #include <stdio.h>
 #include <string.h>
@@ -19,13 +19,13 @@
 enum {
 	BUSY = 1100,	  /* swaps after which sheaves have grown */
 	MOST_STEPS = 700, /* of one search, on every machine: shards and blocks of cells */
-	NONE_STEPS = 100, /* of one that knows that there is none: eight lines of cells and words */
-	RING = 1024,	  /* objects on their way, freed at once */
+	NONE_STEPS = 100, /* of one that must find nothing: eight lines of cells and words */
+	RING = 1024,	  /* objects in flight */
 	BURSTS = 48,
 	WARM = BURSTS / 2, /* bursts until every pair has its objects */
 	OWN = 1000,	   /* objects of a batch that a CPU frees itself */
 	OWN_ROUNDS = 40,
-	MOST_CPUS = 64,	  /* of tests whose CPUs work at once */
+	MOST_CPUS = 64,	  /* of tests whose CPUs all work in parallel */
 	FEW = 300,	  /* they fit into a CPU's shard */
 	LITTLE = 8 << 20, /* memory that is soon used up */
 };
@@ -45,7 +45,7 @@ static struct kmem_cache *new_cache(unsigned int size)
 void __real_barn_finish(struct sheaf_cache *cache, struct barn_cell *cell, struct sheaf *sheaf);
 void __wrap_barn_finish(struct sheaf_cache *cache, struct barn_cell *cell, struct sheaf *sheaf);
 
-/* Every sheaf that is taken from a cell passes here. */
+/* Every sheaf that is taken from a cell passes through here. */
 void __wrap_barn_finish(struct sheaf_cache *cache, struct barn_cell *cell, struct sheaf *sheaf)
 {
 	unsigned int row, first = 2; /* the row of CPU 0 */
@@ -603,7 +603,7 @@ static int across(void *data)
 {
 	uint64_t objects = pass(data, "across nodes", across_fibre);
 
-	/* Where an empty one was, others follow. Without this hint it is a quarter on 48 CPUs; the
+	/* More empty ones follow where one was. Without this hint it is a quarter on 48 CPUs; the
 	 * rest are new sheaves. Of twelve seeds, the worst has 38 % where it is four pairs. */
 	if (from_others * sheaf_capacity(&s->sheaf) * 3 < objects)
 		sim_fail("less than a third of the sheaves were exchanged");

@@ -81,7 +81,7 @@ static void fibre_of_storm(unsigned int fibre, void *unused)
 		model_has_passed(s, moment);
 		sheaf_for_each_retired(&s->sheaf, model_found_waiting, NULL);
 	}
-	/* Sheaves that were in hand then are queued by now. */
+	/* Sheaves that were in hand at that time are queued by now. */
 	for (unsigned int i = 0; i < 2000; i++) {
 		sheaf_for_each_retired(&s->sheaf, model_found_waiting, NULL);
 		readers_pass();

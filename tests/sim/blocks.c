@@ -228,7 +228,7 @@ static int run_reuse(void *data)
 }
 
 /* A run comes and goes while other fibres ask what is at its address: a late answer may have
- * another size, but leads nowhere else. */
+ * another size, but never another block. */
 static void find(unsigned int fibre, void *unused)
 {
 	static char *at;

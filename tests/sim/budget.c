@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The process's budget on a large machine: many caches on every CPU. Barns together never hold more
- * than it and what CPUs have not added up yet, and the memory of sheaves that CPUs work with is all
- * that counts beyond it. When one cache goes, the others' CPUs get its part.
+ * than the budget plus what CPUs have not added to the sum yet; only the sheaves that CPUs work
+ * with come on top. When one cache is destroyed, the others' CPUs get its part.
  */
 #include <stdio.h>
 
@@ -106,7 +106,7 @@ static size_t working(size_t cpus)
 	return bytes * cpus;
 }
 
-/* With what CPUs did not add to the sum yet. */
+/* With what CPUs have not added to the sum yet. */
 static size_t at_most(void)
 {
 	return (size_t)sheaf_budget.limit + (size_t)sheaf_budget.limit / 16;
@@ -204,7 +204,7 @@ static int many(void *data)
 	return 0;
 }
 
-/* The same caches on many CPUs at once, and the limit changes. */
+/* Many CPUs use the same caches, and the limit changes. */
 static void together_fibre(unsigned int fibre, void *data)
 {
 	const struct sim_config *config = data;

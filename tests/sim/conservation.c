@@ -16,8 +16,8 @@
 #include "sim/sim.h"
 
 #define QUICK_SEEDS 1000
-/* Time passes quickly here: a reader that is preempted for long is not a fault, and what is idle
- * goes soon. */
+/* Time passes quickly here: a reader that is preempted for long is not a fault, and idle memory is
+ * soon returned. */
 #define QUIET	      "rcu_stall=3600000;decay=1000"
 #define REPEATED      10 /* seeds that are run twice, to prove that they repeat */
 #define MAX_STEPS     (UINT64_C(1) << 26)

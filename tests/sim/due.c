@@ -19,7 +19,7 @@ enum {
 	CACHES = 200,
 	ROUNDS = 20,
 	VISITS = 3,
-	FEW = 8,	      /* where each cache for itself would take two */
+	FEW = 8,	      /* where each cache alone would take two */
 	MOST_STEPS = 250,     /* of a callback with one active cache */
 	FORK_STEPS = 50,      /* of the parent, for each cache that has retired objects */
 	BARRIER_STEPS = 4000, /* with the callbacks that are in flight */

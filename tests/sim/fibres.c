@@ -386,7 +386,7 @@ static void verify_all(const char *when)
 			sim_fail("%s: kmem_cache_verify(%s) found faults", when, shared[i]->name);
 }
 
-/* What others had in hand is lost, and nothing else: no object of theirs is given to this fibre. */
+/* Only what others had in hand is lost: no object of theirs is allocated to this fibre. */
 static int use_caches_in_child(void *data)
 {
 	struct holder *h = data;

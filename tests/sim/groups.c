@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Groups (group/group.h): on whatever schedule, with sections aborted at each step, no hard
- * limit is exceeded but by what must not fail, and after the storm the bytes of each group are
- * those of its objects.
+ * Groups (group/group.h): on any schedule, with sections aborted at each step, only charges that
+ * must not fail exceed a hard limit, and after the storm the bytes of each group are those of its
+ * objects.
  *
  *   groups [--seed N]
  */

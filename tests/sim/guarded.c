@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Guarded objects (slab_debug=G) on whatever schedule. An object in use belongs to its own cache,
- * also in a slot whose last cache is just being destroyed. Its red zones agree with its size, also
- * while that changes.
+ * Guarded objects (slab_debug=G) on any schedule. An object in use belongs to its own cache, also
+ * in a slot whose last cache is just being destroyed. Its red zones agree with its size, also while
+ * that changes.
  */
 #include "cache/cache.h"
 #include "debug/guard.h"
@@ -49,7 +49,7 @@ static struct kmem_cache *s;
 static void *resized;
 static unsigned int done;
 
-/* As a child sees it that is forked at any moment. */
+/* As seen by a child that is forked at any moment. */
 static void resize_or_look(unsigned int fibre, void *unused)
 {
 	(void)unused;

@@ -49,7 +49,7 @@ static unsigned int steps_of_search(bool full, bool *found)
 	return (unsigned int)before;
 }
 
-/* Searches in vain: the most steps of the first ones, and of the last ones. */
+/* Searches that find nothing: the most steps of the first ones, and of the last ones. */
 static void search_in_vain(bool full, unsigned int *first, unsigned int *last)
 {
 	bool found;
@@ -71,8 +71,8 @@ static void search_in_vain(bool full, unsigned int *first, unsigned int *last)
 }
 
 /*
- * The mark goes, and a CPU of the node finds the sheaf; at worst at one place for each search, and
- * when it comes by for the second time: BARN-N2.
+ * The mark is cleared, and a CPU of the node finds the sheaf: at worst it examines one place in
+ * each search, and takes the sheaf on the second visit (BARN-N2).
  */
 static void put_and_find(unsigned int from, unsigned int by)
 {

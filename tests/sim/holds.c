@@ -51,7 +51,7 @@ static void forget(void)
 		sim_longest_hold(ranks[i].rank);
 }
 
-/* What was done since the last call of this. */
+/* What was done since the last call of this function. */
 static void did(const char *what)
 {
 	for (int i = 0; i < NR_RANKS - 1; i++) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What nobody uses goes back within the documented time, also with thousands of caches, or
- * with hundreds of CPUs, and while another CPU works for a moment twice in a second, so that its
- * row becomes idle again and again. One CPU calls slow paths; time passes by hand. The caches of an
+ * Unused memory is returned within the documented time, also with thousands of caches, or with
+ * hundreds of CPUs, and while another CPU works for a moment twice a second, so that its row
+ * becomes idle again and again. One CPU calls slow paths; time passes by hand. The caches of an
  * idle row share their pairs of membarriers.
  */
 #include <stdint.h>

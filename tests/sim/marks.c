@@ -126,7 +126,7 @@ static int uncounted(void *config)
 	return !looks;
 }
 
-/* The same if the child of fork() looks, where the thread that pauses does not exist. */
+/* As above, but the child of fork() searches, where the thread that pauses does not exist. */
 static int look_in_child(void *unused)
 {
 	(void)unused;
@@ -239,7 +239,7 @@ static int marked(void *config)
 	return !looks;
 }
 
-/* --- the same, and its thread vanishes in a fork before it has told anybody --- */
+/* --- the same, and its thread vanishes in a fork before it has marked it --- */
 
 static bool has_emptied(void)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The quarantine (slab_debug=Q): on whatever schedule, no more rests than its bytes, no object has
- * two owners (QUARANTINE-Q2), a cache ends when others let its objects go, and nothing is lost.
+ * The quarantine (slab_debug=Q): on any schedule, it never holds more than its bytes, no object has
+ * two owners (QUARANTINE-Q2), a cache can be destroyed while others release its objects, and
+ * nothing is lost.
  */
 #include "cache/cache.h"
 #include "os/machine.h"

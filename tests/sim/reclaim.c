@@ -38,7 +38,7 @@ enum {
 	MOST_FAILED = 5,
 	ROUNDS = 4,
 	OPERATIONS = 60, /* of a fibre in a round */
-	TOGETHER = 3,	 /* the same while nothing is freed, */
+	TOGETHER = 3,	 /* while nothing is freed, */
 	REPEATS = 20,	 /* so often */
 	MOST = 4096,	 /* objects that are known */
 	ROOM = 40,	 /* pages below the hard limit */
@@ -68,7 +68,7 @@ static struct run {
 	unsigned int fibres, allocating;
 	bool own_limit; /* of the first cache; otherwise there is a hard limit */
 	bool retires;
-	bool together; /* nothing is freed while several reclaim at once */
+	bool together; /* nothing is freed while several reclaim together */
 } now;
 
 enum state {
@@ -248,7 +248,7 @@ static void left(struct object **which, unsigned int n, uint64_t begun_at, enum 
 		}
 }
 
-/* Without a head, what finds no memory to be stored is leaked. */
+/* Without a head, an object that cannot be stored for lack of memory is leaked. */
 struct retired {
 	struct sheaf_rcu_head head;
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Retired objects go home: those that CPUs of another node retire reach their own node's CPUs, in
- * whole sheaves, and nobody else's; and none stays in a sheaf that is not full.
+ * whole sheaves, and no others; and none stays in a sheaf that is not full.
  */
 #include <stdio.h>
 
@@ -139,7 +139,7 @@ static int run(void *data)
 
 int main(void)
 {
-	/* Time stands nearly still, or passes quickly. */
+	/* Time almost stands still, or passes quickly. */
 	struct what runs[] = {{{.step_ns = 1}, go_home_whole},
 			      {{.step_ns = 100000, .options = "rcu_delay=1"}, stay_at_home},
 			      {{.step_ns = 1}, help_out}};

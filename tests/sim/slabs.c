@@ -7,8 +7,8 @@
  *
  *   object   | the constructor's mark | whether it is in use | ...
  *
- * Pages that a slab gives back are zeroed at once. So an object that is handed out twice, whose
- * slab goes away while it is in use, or that is constructed twice or not at all is found when it is
+ * Pages that a slab returns are zeroed immediately. So an object that is allocated twice, whose
+ * slab is freed while it is in use, or that is constructed twice or not at all is found when it is
  * taken, given back or constructed.
  *
  *   slabs [SEEDS]
@@ -48,7 +48,7 @@ static struct run {
 	bool constructed; /* the caches have a constructor */
 	bool one_by_one;  /* each call takes or gives one object */
 	bool doubles;	  /* objects are given twice in one call */
-	bool waits;	  /* every give may wait, so that empty slabs go back at once */
+	bool waits;	  /* every give may wait, so that empty slabs are returned immediately */
 	bool falls_back;  /* at times there are only single pages */
 } now;
 
@@ -381,7 +381,7 @@ static int at_once(void *unused)
 	return 0;
 }
 
-/* --- another node's lock is held: nobody waits for it --- */
+/* --- another node's lock is held: no fibre waits for it --- */
 
 static unsigned int held, done;
 

@@ -5,7 +5,7 @@
  * last one, threads that change their CPU, and groups with limits.
  *
  * A child that was forked in a callback returns from it, finishes the call and, alone, proves that
- * all that it inherited is whole; then it uses it.
+ * all that it inherited is consistent; then it uses it.
  *
  *   callbacks [--rounds N] [--refuse N] [--seed N]
  *
@@ -236,7 +236,7 @@ static void start_signals(struct worker *w)
 
 /* --- threads ---------------------------------------------------------------------------------- */
 
-/* The only thread of its process: all is whole, and works. */
+/* The only thread of its process: everything is consistent, and works. */
 static void be_child(struct worker *w)
 {
 	may_fork = false;
@@ -271,8 +271,8 @@ static void settle_forks(struct worker *w)
 		mix_fail("a forked child failed", NULL);
 }
 
-/* In the middle, while all threads wait, each with what it has, a child frees all of that, and
- * nothing may be left. */
+/* In the middle, while all threads wait with their objects, a child frees all of these, and nothing
+ * may be left. */
 static void wait_for_fork(void)
 {
 	pthread_sigmask(SIG_BLOCK, &signals, NULL);

@@ -428,7 +428,7 @@ static void meddle(struct mix_worker *w)
 		break;
 	case 7:
 		pin(random_below(&w->seed, (unsigned int)sysconf(_SC_NPROCESSORS_ONLN)));
-		errno = ERRNO; /* the machine may not let us */
+		errno = ERRNO; /* the machine may not allow it */
 		break;
 	case 8:
 		change_group(random_below(&w->seed, MIX_GROUPS), random_below(&w->seed, 4));

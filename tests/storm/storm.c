@@ -4,9 +4,9 @@
  * timer's signals abort their sections and one thread shrinks and changes every setting.
  *
  * Every live object carries its owner's stamp in its first word and the stamp's complement in its
- * last. Who is handed an object that still carries a pair has met a double hand-out; who frees one
- * that does not carry its own has met a writer of somebody else's. At the end everything is freed,
- * verify must find nothing and shrink must leave nothing.
+ * last. A thread that gets an object with such a pair has found a double allocation; one that frees
+ * an object without its own stamp has found a write by another owner. At the end everything is
+ * freed, verify must find nothing and shrink must leave nothing.
  *
  *   storm [--rounds N] [--threads N] [--seed N]       N rounds of each thread
  */

@@ -217,7 +217,7 @@ static void bulk(void)
 	kmem_cache_free_bulk(NULL, FEW / 2, objects + FEW / 2);
 }
 
-/* Slabs go, and their pages come back as others of another size (TSAN-Z3). */
+/* Slabs are freed, and their pages become slabs of another size (TSAN-Z3). */
 static void own_cache(unsigned int random)
 {
 	size_t size = 40 + random % 700;

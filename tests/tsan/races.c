@@ -4,7 +4,7 @@
  *
  *     races use-after-free   one thread frees an object, another one reads it
  *     races two-owners       two threads write to one object
- *     races reused           one thread reads what it gave up; another one has it by then
+ *     races reused           one thread reads an object that it freed; another one has it by then
  *
  * The order is always the same, and is one that the sanitizer does not see.
  */

@@ -54,7 +54,7 @@ int main(void)
 	pthread_t threads[2];
 	cpu_set_t one;
 
-	/* The CPU's sheaves are those of both. */
+	/* Both use the sheaves of one CPU. */
 	CPU_ZERO(&one);
 	CPU_SET(sched_getcpu(), &one);
 	cache = kmem_cache_create("handed", 64, NULL, SLAB_NO_MERGE);

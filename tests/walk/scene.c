@@ -171,7 +171,7 @@ static void *alloc_on_cache(void)
 	}
 }
 
-/* A real cache checks itself: 1 if all is well. */
+/* A real cache is verified: 1 if it is consistent. */
 static uint64_t run_on_cache(void)
 {
 	if (scene->call >= WALK_FREE) {
@@ -300,7 +300,7 @@ bool scene_retries(void)
 	       scene->call != WALK_PUSH_RCU && scene->call != WALK_PUSH_RCU_FOREIGN;
 }
 
-/* Empty, one, some, full: the sizes at which something is different. */
+/* Empty, one, some, full: the sizes that make a difference. */
 static bool next_size(unsigned int *size)
 {
 	*size = *size == 0 ? 1 : *size == 1 ? WALK_CAPACITY - 1 : *size + 1;

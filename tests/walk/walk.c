@@ -43,8 +43,8 @@
 #define SKIP 77
 
 /*
- * Of a breakpoint: the instruction in C, its bytes, by how much it moves the program counter, and
- * by how much a debugger must move it to continue behind one.
+ * A breakpoint: the instruction in C, its bytes, how far it moves the program counter, and how far
+ * a debugger must move it to continue behind one.
  */
 #ifdef __x86_64__
 #define RSEQ_SIGNATURE 0x53053053u
@@ -216,7 +216,7 @@ static pid_t start(bool registered)
 /* --- which instructions a call executes --------------------------------------------------------
  */
 
-/* The section this address is in, or just behind. */
+/* The section that contains this address or ends there. */
 static const struct descriptor *section_at(uint64_t address)
 {
 	for (const struct descriptor *d = __start___rseq_cs; d < __stop___rseq_cs; d++)
@@ -363,13 +363,14 @@ static bool outcome_is(const struct walk_result *result, const struct walk_view 
 	return !memcmp(&now, view, sizeof(now)) && !memcmp(&scene->result, result, sizeof(*result));
 }
 
-/* What a call did, and what is to be seen before and behind it. */
+/* What a call did, and the state visible before and after it. */
 struct outcome {
 	struct walk_result result;
 	struct walk_view before, after;
 };
 
-/* True if that was seen which the abort must lead to, and false if nothing was done at all. */
+/* True if the outcome is that which the abort must lead to, and false if nothing was done at all.
+ */
 static bool try_abort(uint64_t address, unsigned int aborts, bool committed,
 		      const struct outcome *of)
 {

@@ -61,7 +61,7 @@ struct walk_view {
 	void *objects[WALK_SHEAVES][WALK_CAPACITY];
 };
 
-/* Shared with the child: what to do, and what came of it. */
+/* Shared with the child: what to do, and the outcome. */
 struct walk_scene {
 	enum walk_call call;
 	unsigned int n; /* of a bulk call; of one that samples: when it is due */
@@ -82,7 +82,7 @@ void scene_set(void);
 void scene_run(void);
 void scene_run_in_c(void);
 void scene_view(struct walk_view *view);
-/* May the call be tried again by itself when it is aborted? */
+/* May the call itself try again when it is aborted? */
 bool scene_retries(void);
 /* Walk through every state: false after the last. */
 bool scene_next(void);

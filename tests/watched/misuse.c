@@ -131,7 +131,7 @@ static void look_at(const char *object, size_t bytes, char expected)
 			abort();
 }
 
-/* Nothing of this may be reported (TOOLS-W1). */
+/* None of this may be reported (TOOLS-W1). */
 static void right_use(void)
 {
 	struct message *m = kmem_cache_zalloc(messages, GFP_KERNEL);

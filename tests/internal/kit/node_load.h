@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Threads that ask for objects of every node, on every CPU that they may use, and free what others
- * got. The first word and the last of each object prove that it has one owner.
+ * Threads that request objects of every node, on every CPU that they may use, and free objects that
+ * others got. The first word and the last of each object prove that it has one owner.
  */
 #ifndef SHEAF_TESTS_NODE_LOAD_H
 #define SHEAF_TESTS_NODE_LOAD_H

@@ -53,13 +53,14 @@ static inline char *map_one_row(void)
 	return rows;
 }
 
-/* What was freed until now was not freed lately. */
+/* Make all that was freed until now count as freed long ago. */
 static inline void pages_let_time_pass(void)
 {
 	clock_pass_ms(16 * os_options.decay);
 }
 
-/* Nor lately in use: what may go as time passes goes. Ends as soon as nothing is left to do. */
+/* Nor used recently: all that may be returned over time is returned. Ends as soon as nothing is
+ * left to do. */
 static inline void pages_decay(void)
 {
 	pages_let_time_pass();
@@ -71,7 +72,7 @@ static inline void pages_decay(void)
 	}
 }
 
-/* So many calls, of which each gives back PAGE_DISCARD_MAX at most, with time between them. */
+/* Make this many calls, each of which returns at most PAGE_DISCARD_MAX, with time between them. */
 static inline void pages_free_some(unsigned int calls)
 {
 	for (unsigned int i = 0; i < calls; i++) {

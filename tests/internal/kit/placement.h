@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Where memory really is: the node of a page, as the system tells it. */
+/* Where memory really is: the node of a page, according to the system. */
 #ifndef SHEAF_TESTS_PLACEMENT_H
 #define SHEAF_TESTS_PLACEMENT_H
 

@@ -24,7 +24,7 @@ static inline void check_shown_of_row(struct kmem_cache *cache, uint32_t row)
 	struct sheaf_traffic shown, there;
 	struct slot_view view;
 
-	/* Closed: nothing is counted there, and reading it would allocate memory. */
+	/* A closed row: nothing is counted there, and reading it would allocate memory. */
 	if (!rows_is_open(slot))
 		return;
 	CHECK(view_slot(slot, &view));
