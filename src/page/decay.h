@@ -16,7 +16,7 @@
  * one hundredth. A new peak lifts both at once.
  *
  * The upper line is decay_lately(): a heap that is freed at once stays whole for a fifth of the
- * time, or up to a quarter longer. The two have different limits (keep.h).
+ * time, or up to a quarter longer. The two have different limits (keep.c).
  * `peaks` has what was in use at the peak of each part of that time. Memory that is allocated and
  * freed again and again does not lift these, so it does not make older memory stay.
  *

@@ -1,17 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Memory that returns to the system: when pages are freed, as time passes, and when the program
- * trims. How much may stay is keep.h's, which chunks may lose a part huge.h's.
+ * trims. keep.c says how much may stay, huge.c which chunks may lose a part.
  */
 #include "os/atomic.h"
 #include "os/options/options.h"
-#include "page/huge.h"
-#include "page/keep.h"
-#include "page/limit.h"
 #include "page/map_kept.h"
-#include "page/mark.h"
 #include "page/range.h"
-#include "page/show.h"
 
 /*
  * Work is counted in pages that return one by one. A call of the system costs as much as some

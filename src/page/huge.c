@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* See huge.h. */
-#include "page/huge.h"
+/* Where the system is advised to make huge pages; see range.h. */
+#include "page/range.h"
 
-#include "os/assert.h"
 #include "os/atomic.h"
 #include "os/memory.h"
-#include "page/limit.h"
 
 /*
  * The part of a process's mappings that the ranges may use: 16,000 by default, enough to split the

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* See keep.h. */
-#include "page/keep.h"
+/* How many free pages of a node may stay; see range.h. */
+#include "page/range.h"
 
 #include "os/atomic.h"
 #include "os/options/options.h"
-#include "page/limit.h"
 
 /*
  * A heap that is freed at once may stay whole for a moment: so many times decay_most, and at most

@@ -21,7 +21,7 @@
  *  LIMIT-H2. With a hard limit, no run is taken that lifts `held` above it; a run of pages that are
  *      held already is found, if there is one; if not, freed mappings that wait go. `held` may be
  *      above it all the same: the limit was set below it, or the system may make a huge page of a
- *      chunk that became free (huge.h).
+ *      chunk that became free (huge.c).
  *
  * Not counted are descriptors, areas of slot rows and those of slab_guard_pools, guarded objects,
  * and the file of counters.

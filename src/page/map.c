@@ -5,15 +5,13 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "os/assert.h"
 #include "os/atomic.h"
 #include "os/machine.h"
 #include "os/memory.h"
 #include "os/tools.h"
-#include "page/limit.h"
 #include "page/map_kept.h"
 #include "page/pool.h"
-#include "page/show.h"
+#include "page/range.h"
 
 #define ADDRESS_BITS 48 /* the system gives no address beyond, unless a call asks for it */
 #define LEAF_ENTRIES ((uintptr_t)1 << MAP_LEAF_BITS)

@@ -2,17 +2,12 @@
 /* See map_kept.h. */
 #include "page/map_kept.h"
 
-#include "os/assert.h"
 #include "os/atomic.h"
 #include "os/machine.h"
 #include "os/memory.h"
 #include "os/options/options.h"
 #include "os/tsan.h"
-#include "page/decay.h"
-#include "page/keep.h"
-#include "page/limit.h"
 #include "page/range.h"
-#include "page/show.h"
 
 /* For each node; a search reads four lines. Half: a program that frees more blocks at a time maps
  * them anew, 7 µs each; double: 10 ns more for each free. */

@@ -29,7 +29,7 @@
  *      without page_trim(). The limit may be exceeded: by memory that one call does not return
  *      because that would take long (PAGE_DISCARD_MAX), and by memory that the system cannot take
  *      back: parts of its own, larger pages, and parts of chunks for which it has no more mappings
- *      (huge.h). Locked memory goes only above the soft limit, in page_trim() and in
+ *      (huge.c). Locked memory goes only above the soft limit, in page_trim() and in
  *      page_free_to_system(). Pages go back when pages are freed, and when a layer above says that
  *      time has passed: page_decay().
  *  PAGE-P5. When a run of a whole chunk is freed by page_free_named(), the descriptors of its other
@@ -107,7 +107,7 @@ struct pages {
 
 extern struct pages pages __attribute__((visibility("hidden"))); /* no GOT on fast paths */
 
-/* Reserve the ranges. False if even the smallest are refused. */
+/* Reserve the ranges. False if even the smallest are refused. In reserve.c. */
 bool page_init(void);
 
 /* A run of 2^order pages of this node, or NULL. In its descriptor, the state is 0 and the cache is

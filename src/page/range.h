@@ -1,17 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Inside a node's range (page.c): its chunks, the lists of chunks, the advice for huge pages
- * (huge.c), and the pages that return to the system (discard.c).
+ * Inside a node's range: its addresses (reserve.c), chunks and lists of chunks (page.c), the advice
+ * for huge pages (huge.c), how many free pages stay (keep.c), and the pages that return to the
+ * system (discard.c).
  *
- * Callers: src/page/, with the range's lock held, except page_trim_to().
+ * Callers: src/page/, with the range's lock held.
  */
 #ifndef SHEAF_PAGE_RANGE_H
 #define SHEAF_PAGE_RANGE_H
 
+#include "os/assert.h"
+#include "os/compiler.h"
 #include "os/lock.h"
 #include "os/machine.h"
 #include "page/chunk.h"
 #include "page/decay.h"
+#include "page/limit.h"
+#include "page/mark.h"
 #include "page/page.h"
 
 #define CHUNK_SLABS (CHUNK_PAGES * sizeof(struct slab))
@@ -39,7 +44,7 @@ struct range {
 	uint32_t now;	    /* when that was counted, in ms */
 	struct {
 		size_t committed, used, free;
-	} shown;	 /* the last values for show.h; bytes */
+	} shown;	 /* the last values of show.c; bytes */
 	uint32_t cursor; /* the chunk to give parts of back next */
 };
 
@@ -78,14 +83,102 @@ void range_relist(struct range *range, struct chunk *chunk);
  * any more. */
 void range_forget_run(struct range *range, struct chunk *chunk);
 
+/* --- reserve.c -------------------------------------------------------------------------------- */
+
+/* The next unused chunk, made usable, on no list; NULL: the range is full, or the system has no
+ * memory. */
+struct chunk *range_grow(struct range *range);
+
+/* --- discard.c -------------------------------------------------------------------------------- */
+
 /*
- * Call these after the range got this chunk, after pages of it were taken, and after some were
- * freed; and then the last one to return the freed run, or all of the chunk, if that is free. The
- * last two release the lock while they return memory.
+ * Call the first after pages were freed; and then the second to return the freed run, or all of the
+ * chunk, if that is free. Both release the lock while they return memory.
  */
-void range_grown(struct range *range, struct chunk *chunk);
-void range_taken(struct range *range, struct chunk *chunk);
 void range_given(struct range *range, struct chunk *chunk, unsigned int order);
 void range_return(struct range *range, struct chunk *chunk, unsigned int page, unsigned int order);
+
+/*
+ * --- huge.c: where the system is advised to make huge pages -------------------------------------
+ *
+ * If parts of a chunk are returned, the system must not make a huge page of the chunk again. So
+ * such a chunk is advised to have no huge pages, until all of it is free, or all of it is in use.
+ * The system has a mapping for each sequence of neighbouring chunks with the same advice, and the
+ * number of a process's mappings is limited. The ranges may use a part of that number. Beyond it,
+ * the advice for a chunk does not change, and its free pages stay.
+ *
+ * Invariants
+ *  HUGE-D1. huge_splits.now is the number of pairs of neighbouring chunks with different advice.
+ *      The system has this many mappings in addition to one for each range. In a forked child there
+ *      may be twice as many, because the system does not merge inherited mappings.
+ *  HUGE-D2. Only a new chunk brings huge_splits.now beyond the limit, or two nodes' ranges that
+ *      split chunks at the same moment.
+ */
+
+/* The number of mappings beyond one for each range, and how many there may be. */
+struct huge_splits {
+	size_t now, most; /* most: 0 until it is needed */
+};
+extern struct huge_splits huge_splits;
+size_t huge_most_splits(void);
+
+/* The first part of a chunk that goes breaks a huge page: what that costs, in pages (discard.c). */
+#define HUGE_SPLIT_WORK 128
+
+/* The range got this chunk; pages of it were taken. */
+void range_grown(struct range *range, struct chunk *chunk);
+void range_taken(struct range *range, struct chunk *chunk);
+/* The chunk is free again: the system may give all of it memory. */
+void huge_whole_again(struct range *range, struct chunk *chunk);
+/* True if the chunk's free pages may go while the rest stays. */
+bool huge_may_part(struct range *range, struct chunk *chunk);
+
+/* --- keep.c: how many free pages of a node may stay (PAGE-P4) --------------------------------- */
+
+/* In pages that were used since the system gave them ("dirty"). Above the soft limit, none. */
+
+static inline size_t smaller(size_t one, size_t other)
+{
+	return one < other ? one : other;
+}
+
+/* The most that may stay because it was recently in use, once the higher limit has ended. Needs no
+ * lock. */
+size_t keep_most(void);
+/* What may stay because programs often soon allocate freed memory again; `freed` pages are free
+ * since this call. */
+size_t keep_for_return(struct range *range, uint32_t now, size_t freed);
+/* What may stay in parts of chunks, `always` bytes at least: a program that uses much memory soon
+ * uses more again, and huge pages are worth more to it than their free parts. */
+size_t keep_parts(const struct range *range, size_t always);
+/* What may stay before whole chunks go: what may stay in parts is in addition. */
+size_t keep_whole(const struct range *range, size_t kept, size_t parts);
+
+/*
+ * --- show.c: amounts of memory, where other processes can read them (os/process_words.h) --------
+ *
+ * Does nothing unless events are counted.
+ *
+ * Invariants
+ *  SHOW-W1. used_bytes, free_bytes and committed_bytes are right whenever no range's lock is held.
+ *  SHOW-W2. peak_bytes is the largest sum of used_bytes and mapped_bytes that a thread found after
+ *      it changed one of them.
+ */
+
+void show_range(struct range *range);
+/* What map_usage() returns has changed. Needs no lock. */
+void show_mapped(void);
+
+/* After the range changed. */
+static inline void range_unlock(struct range *range)
+{
+	/* PAGE-P1: there are no more pages than in chunks; LIMIT-H1 */
+	os_assert(range->whole <= range->dirty &&
+		  range->used + range->dirty <= (size_t)range->nr_chunks * CHUNK_PAGES &&
+		  os_peek(&page_limit.held) >= range->used + range->dirty);
+	if (os_unlikely(os.counting))
+		show_range(range);
+	os_unlock(&range->lock);
+}
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* See show.h. Each range has a lock of its own, so it adds what changed since it was last shown. */
-#include "page/show.h"
+/* See range.h. Each range has its own lock, so it adds what changed since it was last shown. */
+#include "page/range.h"
 
 #include "os/atomic.h"
 #include "os/counters.h"

@@ -4,7 +4,6 @@
  * separate mapping until the whole chunk is free or in use. These are counted, and never exceed the
  * budget.
  */
-#include "page/huge.h"
 #include "cache/process.h"
 #include "internal/kit/pages.h"
 #include "kit/unit.h"
@@ -225,7 +224,7 @@ static void beyond_the_budget(void **state)
 }
 
 /* Free first halves, slowly, of chunks that must not be split: they cannot go. */
-static size_t keep_parts(void)
+static size_t bytes_kept_in_parts(void)
 {
 	size_t most = page_usage().most_splits;
 
@@ -246,7 +245,7 @@ static size_t keep_parts(void)
  * freed recently. */
 static void parts_that_could_not_go_go_later(void **state)
 {
-	size_t most = keep_parts(), dirty;
+	size_t most = bytes_kept_in_parts(), dirty;
 	struct slab *others[CHUNKS];
 
 	(void)state;
@@ -269,7 +268,7 @@ static void parts_that_could_not_go_go_later(void **state)
 /* Returning one chunk is no reason to try those again that cannot be returned. */
 static void parts_that_cannot_go_are_left_alone(void **state)
 {
-	size_t most = keep_parts();
+	size_t most = bytes_kept_in_parts();
 	uint32_t cursor = ranges[0].cursor, looked;
 
 	(void)state;
