@@ -14,18 +14,6 @@
 
 #define BATCH_MAX (1u << 16) /* read before they are freed: half a second-level cache */
 
-#ifdef HAVE_RSEQ
-static inline bool by_rseq(void)
-{
-	return os.backend == OS_BACKEND_RSEQ && !os.counting;
-}
-
-static inline bool is_plain_bulk(gfp_t flags)
-{
-	return !(flags & ~SHEAF_GFP_PLAIN) && !os_watched();
-}
-#endif
-
 /* Returns true if not all went into main: reports may then be pending. */
 static bool free_to(struct kmem_cache *s, size_t n, void **p);
 /* free_to() for the objects that may be freed. */
@@ -160,6 +148,11 @@ static OS_NOINLINE int alloc_bulk_called(struct kmem_cache *s, gfp_t flags, size
 }
 
 #ifdef HAVE_RSEQ
+static inline bool is_plain_bulk(gfp_t flags)
+{
+	return !(flags & ~SHEAF_GFP_PLAIN) && !os_watched();
+}
+
 static OS_FAST OS_NOINLINE int alloc_many(struct kmem_cache *s, gfp_t flags, size_t n, void **p)
 {
 	unsigned int done = rseq_pop_bulk(&s->sheaf.at, p, (unsigned int)n);
@@ -342,7 +335,8 @@ SHEAF_PUBLIC void kmem_cache_free_bulk(struct kmem_cache *s, size_t n, void **p)
 	if (n == 1 && s && os_likely(os_load_relaxed(&s->calls.push_by)) &&
 	    os_likely(rseq_push((char *)s, p[0])))
 		return;
-	if (s && !os_watched() && by_rseq() && n - 1 < BATCH_MAX) {
+	if (s && !os_watched() && os.backend == OS_BACKEND_RSEQ && !os.counting &&
+	    n - 1 < BATCH_MAX) {
 		free_many(s, n, p);
 		return;
 	}

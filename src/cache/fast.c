@@ -31,11 +31,6 @@ static OS_COLD void *alloc_slow(struct kmem_cache *s, gfp_t flags)
 	return object;
 }
 
-static OS_COLD void *alloc_slow_plain(struct kmem_cache *s)
-{
-	return alloc_slow(s, GFP_KERNEL);
-}
-
 static OS_COLD void free_slow(struct kmem_cache *s, void *object)
 {
 	if (sheaf_push_freed(&s->sheaf, (char *)s, object))
@@ -51,7 +46,7 @@ static OS_COLD void free_slow(struct kmem_cache *s, void *object)
                                                                                                    \
 		if (os_likely(POP((char *)s, &object)))                                            \
 			return object;                                                             \
-		return alloc_slow_plain(s);                                                        \
+		return alloc_slow(s, GFP_KERNEL);                                                  \
 	}
 
 #define DEFINE_ALLOC(suffix, POP)                                                                  \

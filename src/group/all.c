@@ -4,20 +4,27 @@
 #include "group/stock.h"
 #include "os/machine.h"
 
-static uint64_t usage_below_root(const struct kmem_group *g)
+/* Call look() for the root and each group, also those that are over. */
+static void look_at_all(void (*look)(void *data, struct kmem_group *g), void *data)
 {
-	uint64_t usage = 0;
+	look(data, &groups.root);
+	for (struct kmem_group *g = groups.first; g; g = g->next)
+		look(data, g);
+	for (struct kmem_group *g = groups.over; g; g = g->next)
+		look(data, g);
+}
 
-	for (; g; g = g->next)
-		if (g->parent == &groups.root)
-			usage += os_load_relaxed(&g->usage);
-	return usage;
+static void add_usage(void *sum, struct kmem_group *g)
+{
+	if (g->parent == &groups.root)
+		*(uint64_t *)sum += os_load_relaxed(&g->usage);
 }
 
 static void add_up(void)
 {
-	uint64_t usage = usage_below_root(groups.first) + usage_below_root(groups.over);
+	uint64_t usage = 0;
 
+	look_at_all(add_usage, &usage);
 	os_store_relaxed(&groups.root.usage, usage);
 	if (usage > groups.root.peak)
 		os_store_relaxed(&groups.root.peak, usage);
@@ -34,19 +41,16 @@ void group_for_each(void (*look)(void *data, struct kmem_group *g), void *data)
 {
 	os_lock(&groups.lock);
 	add_up();
-	look(data, &groups.root);
-	for (struct kmem_group *g = groups.first; g; g = g->next)
-		look(data, g);
-	for (struct kmem_group *g = groups.over; g; g = g->next)
-		look(data, g);
+	look_at_all(look, data);
 	os_unlock(&groups.lock);
 }
 
 /* --- fork ------------------------------------------------------------------------------------- */
 
 /* A callback that forked goes on here; those of other threads have vanished. */
-static void forget_group(struct kmem_group *g)
+static void forget_group(void *data, struct kmem_group *g)
 {
+	(void)data;
 	g->usage = g->events = 0;
 	g->refs -= g->threads;
 	g->threads = 0;
@@ -62,11 +66,7 @@ void group_after_fork(void)
 
 	stock_forget();
 	groups.events = NULL;
-	forget_group(&groups.root);
-	for (struct kmem_group *g = groups.first; g; g = g->next)
-		forget_group(g);
-	for (struct kmem_group *g = groups.over; g; g = g->next)
-		forget_group(g);
+	look_at_all(forget_group, NULL);
 	if (mine) {
 		group_of_number(mine)->threads = 1;
 		group_of_number(mine)->refs++;
