@@ -156,6 +156,13 @@ static void *misuse(void *unused)
 	return unused;
 }
 
+static void use_in_child(void)
+{
+	is_slow = false;
+	call();
+	kfree(kmalloc(100, GFP_KERNEL));
+}
+
 static void fork_meanwhile(void)
 {
 	pthread_t thread;
@@ -166,13 +173,7 @@ static void fork_meanwhile(void)
 	CHECK(pthread_barrier_init(&reading, NULL, 2) == 0);
 	CHECK(pthread_create(&thread, NULL, misuse, NULL) == 0);
 	pthread_barrier_wait(&reading);
-	child = fork();
-	if (child == 0) {
-		is_slow = false;
-		call();
-		kfree(kmalloc(100, GFP_KERNEL));
-		_exit(0);
-	}
+	child = start_child(use_in_child);
 	CHECK(status_of(child) == 0);
 	pthread_barrier_wait(&reading);
 	pthread_join(thread, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Groups that change inside calls, whose places are used again, or which begin in many threads. */
+/* Groups that change inside calls, or which begin in many threads. */
 #include <errno.h>
 #include <pthread.h>
 #include <sheaf/group.h>
@@ -11,8 +11,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "cache/account.h"
 #include "kit/cache.h"
+#include "kit/options.h"
 #include "kit/told.h"
 #include "kit/unit.h"
 
@@ -136,7 +136,7 @@ static void begin_forked(size_t most)
 	struct kmem_group_args args = {.reclaim = forks_and_frees};
 
 	in_both = make("in both", SIZE, SLAB_ACCOUNT);
-	args.hard_limit = most * in_both->sheaf.slab.size;
+	args.hard_limit = most * look(in_both).slab_size;
 	forked = group("forked", &args);
 	kmem_group_restore_current(kmem_group_get(forked));
 }
@@ -201,30 +201,6 @@ static void shrinker_forks(void **state)
 
 /* --- callbacks that put their group ----------------------------------------------------------- */
 
-static bool put_it(struct kmem_group *g, size_t bytes, void *data)
-{
-	(void)bytes, (void)data;
-	kmem_group_put(g);
-	return true;
-}
-
-static void reclaim_puts_the_group(void **state)
-{
-	struct kmem_group_args args = {.hard_limit = 1, .reclaim = put_it};
-	struct kmem_group *g = group("put", NULL);
-	struct kmem_cache *s = make("put", SIZE, SLAB_ACCOUNT);
-	void *object = kmem_cache_alloc_charged(s, GFP_KERNEL, g);
-
-	(void)state;
-	assert_non_null(object);
-	assert_int_not_equal(kmem_group_set_limits(g, &args), 0);
-	assert_true(g->over);
-	assert_true(g->hard == GROUP_NO_LIMIT);
-	kmem_cache_free(s, object);
-	assert_int_equal(kmem_group_verify(), 0);
-	kmem_cache_destroy(s);
-}
-
 static struct kmem_cache *nested;
 
 static bool asks_again(struct kmem_group *g, size_t bytes, void *data)
@@ -246,7 +222,7 @@ static void limits_ask_once(void **state)
 
 	(void)state;
 	nested = make("nested", SIZE, SLAB_ACCOUNT);
-	if (nested->sheaf.slab.size != SIZE)
+	if (look(nested).slab_size != SIZE)
 		skip();
 	object = kmem_cache_alloc_charged(nested, GFP_KERNEL, g);
 	assert_non_null(object);
@@ -257,7 +233,7 @@ static void limits_ask_once(void **state)
 	kmem_cache_destroy(nested);
 }
 
-/* --- places that are used again --------------------------------------------------------------- */
+/* --- marks and limits of groups above --------------------------------------------------------- */
 
 static unsigned int seen;
 
@@ -266,55 +242,6 @@ static void see(struct kmem_group *g, enum kmem_group_event event, uint64_t byte
 	(void)g, (void)event, (void)bytes, (void)data;
 	seen++;
 }
-
-/* If a group ends before its event is reported, no other group gets the event. */
-static void no_event_of_the_group_before(void **state)
-{
-	struct kmem_group_args args = {.event = see};
-	struct kmem_group *gone = group("gone", &args), *made[3 * GROUP_CHUNK], *g;
-	unsigned int n = 0;
-
-	(void)state;
-	group_add_event(gone, KMEM_GROUP_HIGH);
-	group_put(gone);
-	groups.reap_at = 0;
-	while (n < 3 * GROUP_CHUNK) {
-		g = group_create("young", NULL, &args);
-		assert_non_null(g);
-		made[n++] = g;
-		if (g == gone)
-			break;
-	}
-	assert_ptr_equal(g, gone);
-	group_leave();
-	assert_int_equal(seen, 0);
-	group_add_event(g, KMEM_GROUP_HIGH);
-	group_leave();
-	assert_int_equal(seen, 1);
-	while (n > 0)
-		kmem_group_put(made[--n]);
-}
-
-/* What was read of an object that another thread frees meanwhile may be any number. */
-static void numbers_of_no_group(void **state)
-{
-	struct kmem_group *g = group("numbers", NULL);
-	struct kmem_cache *s = make("numbers", SIZE, SLAB_ACCOUNT);
-	void *object = kmem_cache_alloc_charged(s, GFP_KERNEL, g);
-	uint32_t *at = account_place(s, object, false), number = *at;
-	uint64_t objects;
-
-	(void)state;
-	*at = (1u << GROUP_PLACE_BITS) - 1;
-	assert_int_equal(kmem_group_count_objects(g, &objects, NULL), 0);
-	assert_int_equal(objects, 0);
-	*at = number;
-	kmem_cache_free(s, object);
-	kmem_group_put(g);
-	kmem_cache_destroy(s);
-}
-
-/* --- marks and limits of groups above --------------------------------------------------------- */
 
 /* A charge that a limit above stops does not appear in the groups below it, not even briefly. */
 static void no_peak_without_a_charge(void **state)
@@ -331,7 +258,7 @@ static void no_peak_without_a_charge(void **state)
 	object = kmem_cache_alloc_charged(s, GFP_KERNEL, below);
 	assert_non_null(object);
 	assert_int_equal(kmem_group_stats(below, &stats), 0);
-	assert_int_equal(stats.peak, s->sheaf.slab.size);
+	assert_int_equal(stats.peak, look(s).slab_size);
 	assert_int_equal(seen, 0);
 	kmem_cache_free(s, object);
 	kmem_group_put(below);
@@ -349,7 +276,7 @@ static void no_peak_without_memory(void **state)
 	(void)state;
 	seen = 0;
 	/* Objects between guard pages have memory of their own. */
-	if (os_options_debug_has('G') || os_options_debug_has('S')) {
+	if (has_debug_letter('G') || has_debug_letter('S')) {
 		kmem_group_put(g);
 		skip();
 	}
@@ -377,12 +304,13 @@ static pthread_barrier_t together;
 static void *begins(void *data)
 {
 	struct kmem_group *g;
+	uint64_t objects;
 	void *object;
 
 	pthread_barrier_wait(&together);
 	g = kmem_group_create("one of the first", NULL, NULL);
 	object = kmem_cache_alloc_charged(of_all, GFP_KERNEL, g);
-	*(bool *)data = g && object && os_load_relaxed(&of_all->accounted) == ACCOUNT_ALL;
+	*(bool *)data = g && object && !kmem_group_count_objects(g, &objects, NULL) && objects == 1;
 	kmem_cache_free(of_all, object);
 	kmem_group_put(g);
 	return NULL;
@@ -497,10 +425,7 @@ int main(void)
 		cmocka_unit_test(reclaim_forks),
 		cmocka_unit_test(reclaim_forks_in_bulk),
 		cmocka_unit_test(shrinker_forks),
-		cmocka_unit_test(reclaim_puts_the_group),
 		cmocka_unit_test(limits_ask_once),
-		cmocka_unit_test(no_event_of_the_group_before),
-		cmocka_unit_test(numbers_of_no_group),
 		cmocka_unit_test(no_peak_without_a_charge),
 		cmocka_unit_test(no_peak_without_memory),
 		cmocka_unit_test(a_failure_counts_once),

@@ -10,12 +10,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "cache/account.h"
 #include "kit/cache.h"
 #include "kit/printed.h"
 #include "kit/told.h"
 #include "kit/unit.h"
-#include "os/machine.h"
 
 enum {
 	N = 1000,
@@ -62,7 +60,7 @@ static void all_agree(void)
 
 static uint64_t unit_of(struct kmem_cache *s)
 {
-	return s->sheaf.slab.size;
+	return look(s).slab_size;
 }
 
 static void charges_and_gives_back(void **state)
@@ -243,24 +241,6 @@ static void blocks_of_all_sizes(void **state)
 	kmem_group_put(named);
 }
 
-/* The numbers of a group are read without visiting its objects, whose lock may be held. */
-static void statistics_look_at_no_object(void **state)
-{
-	struct kmem_group *g = group("read", NULL, 0);
-	void *block = kmalloc_charged(100, GFP_KERNEL, g);
-	uint64_t is = bytes(g), objects = 0, of_objects = 0;
-
-	(void)state;
-	owner_lock();
-	assert_int_equal(bytes(g), is);
-	owner_unlock();
-	assert_int_equal(kmem_group_count_objects(g, &objects, &of_objects), 0);
-	assert_int_equal(objects, 1);
-	assert_int_equal(of_objects, is);
-	kfree(block);
-	kmem_group_put(g);
-}
-
 /* A block that waits is charged, too, if another one grows into it. */
 static void a_block_grows(void **state)
 {
@@ -437,7 +417,6 @@ static void many_groups(void **state)
 	static struct kmem_group *many[GROUPS];
 	static void *objects[GROUPS];
 	struct kmem_cache *s = make("many", SIZE, SLAB_ACCOUNT);
-	uint32_t places;
 
 	(void)state;
 	for (int round = 0; round < 3; round++) {
@@ -447,8 +426,6 @@ static void many_groups(void **state)
 			assert_non_null(objects[i] = kmem_cache_alloc(s, GFP_KERNEL));
 		}
 		kmem_group_restore_current(NULL);
-		if (!round)
-			places = groups.nr_places;
 		all_agree();
 		for (int i = 0; i < GROUPS; i++)
 			kmem_group_put(many[i]);
@@ -457,8 +434,6 @@ static void many_groups(void **state)
 			kmem_cache_free(s, objects[i]);
 		all_agree();
 	}
-	/* Places are reused. */
-	assert_true(groups.nr_places < 2 * places + GROUP_CHUNK);
 	assert_int_equal(bytes(NULL), 0);
 	kmem_cache_destroy(s);
 }
@@ -472,7 +447,6 @@ static void count_event(struct kmem_group *g, enum kmem_group_event event, uint6
 
 	(void)now;
 	assert_ptr_equal(data, &told);
-	os_holds_nothing("calls the program");
 	highs += event == KMEM_GROUP_HIGH;
 	lows += event == KMEM_GROUP_LOW;
 	hards += event == KMEM_GROUP_HARD;
@@ -749,7 +723,6 @@ int main(void)
 		cmocka_unit_test(of_a_plain_cache),
 		cmocka_unit_test(of_its_own_cache),
 		cmocka_unit_test(blocks_of_all_sizes),
-		cmocka_unit_test(statistics_look_at_no_object),
 		cmocka_unit_test(a_block_grows),
 		cmocka_unit_test(huge_blocks),
 		cmocka_unit_test(bulk),

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: MIT */
+/* What groups are made of: places that are used again, locks that statistics do not take, and
+ * numbers of objects that belong to no group. */
+#include <sheaf/group.h>
+#include <sheaf/kmalloc.h>
+#include <sheaf/slab.h>
+
+#include "cache/account.h"
+#include "kit/cache.h"
+#include "kit/check.h"
+#include "kit/process.h"
+#include "kit/unit.h"
+
+enum {
+	SIZE = 104
+};
+
+static struct kmem_group *group(const char *name, const struct kmem_group_args *args)
+{
+	struct kmem_group *g = kmem_group_create(name, NULL, args);
+
+	assert_non_null(g);
+	return g;
+}
+
+static uint64_t bytes(struct kmem_group *g)
+{
+	struct kmem_group_stats stats;
+
+	assert_int_equal(kmem_group_stats(g, &stats), 0);
+	return stats.bytes;
+}
+
+/* The numbers of a group are read without visiting its objects, whose lock may be held. */
+static void statistics_look_at_no_object(void)
+{
+	struct kmem_group *g = group("read", NULL);
+	void *block = kmalloc_charged(100, GFP_KERNEL, g);
+	uint64_t is = bytes(g), objects = 0, of_objects = 0;
+
+	owner_lock();
+	CHECK(bytes(g) == is);
+	owner_unlock();
+	CHECK(kmem_group_count_objects(g, &objects, &of_objects) == 0);
+	CHECK(objects == 1);
+	CHECK(of_objects == is);
+	kfree(block);
+	kmem_group_put(g);
+}
+
+/* In a child, which ends if it waits for the lock. */
+static void statistics_take_no_lock(void **state)
+{
+	(void)state;
+	assert_int_equal(in_child(statistics_look_at_no_object), 0);
+}
+
+static bool put_it(struct kmem_group *g, size_t bytes, void *data)
+{
+	(void)bytes, (void)data;
+	kmem_group_put(g);
+	return true;
+}
+
+static void reclaim_puts_the_group(void **state)
+{
+	struct kmem_group_args args = {.hard_limit = 1, .reclaim = put_it};
+	struct kmem_group *g = group("put", NULL);
+	struct kmem_cache *s = make("put", SIZE, SLAB_ACCOUNT);
+	void *object = kmem_cache_alloc_charged(s, GFP_KERNEL, g);
+
+	(void)state;
+	assert_non_null(object);
+	assert_int_not_equal(kmem_group_set_limits(g, &args), 0);
+	assert_true(g->over);
+	assert_true(g->hard == GROUP_NO_LIMIT);
+	kmem_cache_free(s, object);
+	assert_int_equal(kmem_group_verify(), 0);
+	kmem_cache_destroy(s);
+}
+
+/* --- places that are used again --------------------------------------------------------------- */
+
+static void places_are_used_again(void **state)
+{
+	static struct kmem_group *many[10 * GROUP_CHUNK];
+	uint32_t places = 0;
+
+	(void)state;
+	for (int round = 0; round < 3; round++) {
+		for (unsigned int i = 0; i < 10 * GROUP_CHUNK; i++)
+			many[i] = group("one of many", NULL);
+		if (!round)
+			places = groups.nr_places;
+		for (unsigned int i = 0; i < 10 * GROUP_CHUNK; i++)
+			kmem_group_put(many[i]);
+	}
+	assert_true(groups.nr_places < 2 * places + GROUP_CHUNK);
+}
+
+static unsigned int seen;
+
+static void see(struct kmem_group *g, enum kmem_group_event event, uint64_t bytes, void *data)
+{
+	(void)g, (void)event, (void)bytes, (void)data;
+	seen++;
+}
+
+/* If a group ends before its event is reported, no other group gets the event. */
+static void no_event_of_the_group_before(void **state)
+{
+	struct kmem_group_args args = {.event = see};
+	struct kmem_group *gone = group("gone", &args), *made[3 * GROUP_CHUNK], *g;
+	unsigned int n = 0;
+
+	(void)state;
+	group_add_event(gone, KMEM_GROUP_HIGH);
+	group_put(gone);
+	groups.reap_at = 0;
+	while (n < 3 * GROUP_CHUNK) {
+		g = group_create("young", NULL, &args);
+		assert_non_null(g);
+		made[n++] = g;
+		if (g == gone)
+			break;
+	}
+	assert_ptr_equal(g, gone);
+	group_leave();
+	assert_int_equal(seen, 0);
+	group_add_event(g, KMEM_GROUP_HIGH);
+	group_leave();
+	assert_int_equal(seen, 1);
+	while (n > 0)
+		kmem_group_put(made[--n]);
+}
+
+/* What was read of an object that another thread frees meanwhile may be any number. */
+static void numbers_of_no_group(void **state)
+{
+	struct kmem_group *g = group("numbers", NULL);
+	struct kmem_cache *s = make("numbers", SIZE, SLAB_ACCOUNT);
+	void *object = kmem_cache_alloc_charged(s, GFP_KERNEL, g);
+	uint32_t *at = account_place(s, object, false), number = *at;
+	uint64_t objects;
+
+	(void)state;
+	*at = (1u << GROUP_PLACE_BITS) - 1;
+	assert_int_equal(kmem_group_count_objects(g, &objects, NULL), 0);
+	assert_int_equal(objects, 0);
+	*at = number;
+	kmem_cache_free(s, object);
+	kmem_group_put(g);
+	kmem_cache_destroy(s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(statistics_take_no_lock),
+		cmocka_unit_test(reclaim_puts_the_group),
+		cmocka_unit_test(no_event_of_the_group_before),
+		cmocka_unit_test(numbers_of_no_group),
+		cmocka_unit_test(places_are_used_again),
+	};
+
+	return cmocka_run_group_tests_name("group-structures", tests, NULL, NULL);
+}
