@@ -23,14 +23,14 @@ void slab_defer(struct slab_cache *cache, struct slab *slab)
 
 void slab_list_deferred(struct slab_cache *cache)
 {
-	slab_clear(cache, MARK_DEFERRED);
-	for (uint32_t i = 0; i < os.nr_nodes; i++) {
-		struct slab_node *node = os_load_acquire(&cache->nodes[i]);
-		uint32_t link;
+	struct slab_node *node;
 
-		if (!node || os_load_relaxed(&node->deferred) == SLAB_NONE)
-			continue;
-		link = os_exchange(&node->deferred, SLAB_NONE);
+	slab_clear(cache, MARK_DEFERRED);
+	slab_for_each_node (cache, node) {
+		uint32_t link = os_load_relaxed(&node->deferred);
+
+		if (link != SLAB_NONE)
+			link = os_exchange(&node->deferred, SLAB_NONE);
 		while (link != SLAB_NONE) {
 			struct slab *slab = partial_slab(node, link);
 
@@ -42,7 +42,9 @@ void slab_list_deferred(struct slab_cache *cache)
 
 void slab_defer_after_fork(struct slab_cache *cache)
 {
-	for (uint32_t i = 0; i < os.nr_nodes; i++)
-		if (cache->nodes[i] && cache->nodes[i]->deferred != SLAB_NONE)
+	const struct slab_node *node;
+
+	slab_for_each_node (cache, node)
+		if (node->deferred != SLAB_NONE)
 			slab_mark(cache, MARK_DEFERRED);
 }

@@ -121,30 +121,37 @@ static void set_bits(struct slab_cache *cache, struct group *group, const char *
 	group->bits = 0;
 }
 
+/* What a subtraction leaves to do. */
+enum left {
+	NOTHING_LEFT,
+	LEFT_TO_LIST,  /* the slab was full, and this thread is its holder now (SLAB-B4) */
+	LEFT_AS_EMPTY, /* a listed slab became empty */
+	LEFT_UNDONE    /* it would have (MAY_NOT_EMPTY, SLAB-B6) */
+};
 #define MAY_NOT_EMPTY UINT64_MAX
 
-/*
- * Subtract n, and become the holder of a slab that was full (SLAB-B4). A listed slab that becomes
- * empty gets this flag, or (MAY_NOT_EMPTY) nothing is done, and the result is false (SLAB-B6).
- */
-static inline bool subtract(struct slab_cache *cache, struct slab *slab, unsigned int n,
-			    uint64_t flag, uint64_t *changed, bool *holder)
+/* Subtract n. A listed slab that becomes empty gets this flag. */
+static inline enum left subtract(struct slab_cache *cache, struct slab *slab, unsigned int n,
+				 uint64_t flag)
 {
-	uint64_t state = os_load_acquire(&slab->state);
+	uint64_t state = os_load_acquire(&slab->state), changed;
+	enum left left;
 
 	do {
-		/* Only an object with two owners can bring it below zero. */
-		*changed = state - (n < slab_inuse(state) ? n : slab_inuse(state));
-		if (state & SLAB_LISTED && !slab_inuse(*changed)) {
+		/* Only an object with two owners can bring it below zero, or empty it twice. */
+		changed = state - (n < slab_inuse(state) ? n : slab_inuse(state));
+		left = NOTHING_LEFT;
+		if (state & SLAB_LISTED && !slab_inuse(changed) && !(state & SLAB_UNUSED)) {
 			if (flag == MAY_NOT_EMPTY)
-				return false;
-			*changed |= flag;
+				return LEFT_UNDONE;
+			changed |= flag;
+			left = LEFT_AS_EMPTY;
+		} else if (!(state & (SLAB_LISTED | SLAB_HELD)) && slab_free(cache, changed)) {
+			changed |= SLAB_HELD;
+			left = LEFT_TO_LIST;
 		}
-		*holder = !(state & (SLAB_LISTED | SLAB_HELD)) && slab_free(cache, *changed);
-		if (*holder)
-			*changed |= SLAB_HELD;
-	} while (!stat_cmpxchg(cache, slab, &state, *changed));
-	return true;
+	} while (!stat_cmpxchg(cache, slab, &state, changed));
+	return left;
 }
 
 /*
@@ -181,15 +188,12 @@ static bool list_given(struct slab_cache *cache, struct slab_node *node, struct 
 static inline bool subtract_last(struct slab_cache *cache, struct slab_node *node,
 				 struct slab *slab, unsigned int n)
 {
-	bool surplus = node->nr_partial - 1 >= cache->min_partial, holder,
-	     /* Only an object with two owners can empty it twice. */
-		twice = os_load_relaxed(&slab->state) & SLAB_UNUSED;
-	uint64_t changed;
+	bool surplus = node->nr_partial - 1 >= cache->min_partial;
+	enum left left = subtract(cache, slab, n, surplus ? 0 : SLAB_UNUSED);
 
-	subtract(cache, slab, n, surplus ? 0 : SLAB_UNUSED, &changed, &holder);
-	if (holder)
+	if (left == LEFT_TO_LIST)
 		return list_given(cache, node, slab);
-	if (!(changed & SLAB_LISTED) || slab_inuse(changed) || twice)
+	if (left == NOTHING_LEFT)
 		return true;
 	if (surplus)
 		partial_remove(node, slab);
@@ -198,10 +202,8 @@ static inline bool subtract_last(struct slab_cache *cache, struct slab_node *nod
 	return !surplus;
 }
 
-/*
- * With the node's lock held: what a slab needs, as in struct waiting. Returns false if it must be
- * given back.
- */
+/* With the node's lock held: what a slab needs, as in struct waiting. Returns false if it must be
+ * given back. */
 static inline bool settle_slab(struct slab_cache *cache, struct slab_node *node, struct slab *slab,
 			       unsigned int last)
 {
@@ -244,16 +246,12 @@ static void add_waiting(struct slab_cache *cache, struct waiting *waiting, struc
 static void close_group(struct slab_cache *cache, struct group *group, struct waiting *waiting,
 			const char *call)
 {
-	uint64_t changed;
-	bool holder;
+	enum left left;
 
 	set_bits(cache, group, call);
-	if (!group->n)
-		return;
-	if (!subtract(cache, group->slab, group->n, MAY_NOT_EMPTY, &changed, &holder))
-		add_waiting(cache, waiting, group->slab, group->n);
-	else if (holder)
-		add_waiting(cache, waiting, group->slab, 0);
+	left = group->n ? subtract(cache, group->slab, group->n, MAY_NOT_EMPTY) : NOTHING_LEFT;
+	if (left != NOTHING_LEFT)
+		add_waiting(cache, waiting, group->slab, left == LEFT_TO_LIST ? 0 : group->n);
 }
 
 /* The address where the slab of this object begins, if it has the cache's preferred order: runs are
@@ -429,20 +427,16 @@ static inline struct slab *set_bit_of(struct slab_cache *cache, void *object, co
 void slab_give(struct slab_cache *cache, void *const *objects, unsigned int n, const char *call)
 {
 	struct slab *slab;
-	uint64_t changed;
-	bool holder;
+	enum left left;
 
 	if (n != 1) {
 		give_many(cache, objects, n, call);
 		return;
 	}
 	slab = set_bit_of(cache, objects[0], call);
-	if (!slab)
-		return;
-	if (!subtract(cache, slab, 1, MAY_NOT_EMPTY, &changed, &holder))
-		settle_one(cache, slab, 1);
-	else if (holder)
-		settle_one(cache, slab, 0);
+	left = slab ? subtract(cache, slab, 1, MAY_NOT_EMPTY) : NOTHING_LEFT;
+	if (left != NOTHING_LEFT)
+		settle_one(cache, slab, left == LEFT_UNDONE);
 }
 
 /* List a held slab if no thread has the node's lock, else leave that to a later call. */
@@ -461,41 +455,34 @@ static void list_or_defer(struct slab_cache *cache, struct slab *slab)
 
 /* A listed slab's last object. The slab stays listed, even if the node has enough others: its pages
  * cannot return without waiting. */
-static OS_NOINLINE void give_last_nolock(struct slab_cache *cache, struct slab *slab)
+static OS_NOINLINE enum left give_last_nolock(struct slab_cache *cache, struct slab *slab)
 {
 	struct slab_node *node = partial_node_of(cache, slab);
-	bool locked = os_trylock(&node->lock), holder,
-	     twice = os_load_relaxed(&slab->state) & SLAB_UNUSED;
-	uint64_t changed;
+	bool locked = os_trylock(&node->lock);
+	enum left left;
 
 	if (!locked)
 		slab_begin_mark();
-	subtract(cache, slab, 1, locked ? SLAB_UNUSED : 0, &changed, &holder);
-	if (!holder && changed & SLAB_LISTED && !slab_inuse(changed) && !twice) {
-		if (locked)
-			partial_unused(node, slab);
-		else
-			partial_stray(cache, node, slab);
-	}
+	left = subtract(cache, slab, 1, locked ? SLAB_UNUSED : 0);
+	if (left == LEFT_AS_EMPTY && locked)
+		partial_unused(node, slab);
+	else if (left == LEFT_AS_EMPTY)
+		partial_stray(cache, node, slab);
 	if (locked)
 		os_unlock(&node->lock);
 	else
 		slab_end_mark();
-	if (holder)
-		list_or_defer(cache, slab);
+	return left;
 }
 
 void slab_give_nolock(struct slab_cache *cache, void *object, const char *call)
 {
 	struct slab *slab = set_bit_of(cache, object, call);
-	uint64_t changed;
-	bool holder;
+	enum left left = slab ? subtract(cache, slab, 1, MAY_NOT_EMPTY) : NOTHING_LEFT;
 
-	if (!slab)
-		return;
-	if (!subtract(cache, slab, 1, MAY_NOT_EMPTY, &changed, &holder))
-		give_last_nolock(cache, slab);
-	else if (holder)
+	if (left == LEFT_UNDONE)
+		left = give_last_nolock(cache, slab);
+	if (left == LEFT_TO_LIST)
 		list_or_defer(cache, slab);
 }
 

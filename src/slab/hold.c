@@ -32,16 +32,6 @@
 
 #define TRIES 200 /* with pauses of 50 us; then the holder counts as stopped */
 
-static bool lock_patiently(struct slab_node *node)
-{
-	for (int i = 0; i < TRIES; i++) {
-		if (os_trylock(&node->lock))
-			return true;
-		os_sleep_briefly();
-	}
-	return false;
-}
-
 enum held {
 	HELD_BY_US,
 	HELD_BY_OTHERS,
@@ -68,20 +58,20 @@ static enum held hold_locked(struct slab_cache *cache, struct slab_node *node, s
 /* Returns what page_end_return() needs, or NULL. */
 static uint32_t *hold_slab(struct slab_cache *cache, struct slab_node *node, struct slab *slab)
 {
-	enum held held = HELD_BY_OTHERS;
-	uint32_t *returning;
+	for (int i = 0; i < TRIES; i++, os_sleep_briefly()) {
+		uint32_t *returning;
+		enum held held;
 
-	for (int i = 0; i < TRIES && held == HELD_BY_OTHERS; i++) {
-		if (!lock_patiently(node))
-			return NULL;
+		if (!os_trylock(&node->lock))
+			continue;
 		returning = page_begin_return();
 		held = page_sees_last_look() ? HELD_BY_OTHERS : hold_locked(cache, node, slab);
 		os_unlock(&node->lock);
 		if (held == HELD_BY_US)
 			return returning;
 		page_end_return(returning);
-		if (held == HELD_BY_OTHERS)
-			os_sleep_briefly();
+		if (held == NOT_OURS)
+			break;
 	}
 	return NULL;
 }
@@ -92,17 +82,14 @@ static bool is_empty(const struct slab *slab)
 	return slab_inuse(os_load_relaxed(&slab->state)) == 0;
 }
 
-static unsigned int look_at_node(struct slab_cache *cache, unsigned int i, slab_look *look,
+static unsigned int look_at_node(struct slab_cache *cache, struct slab_node *node, slab_look *look,
 				 void *data)
 {
-	struct slab_node *node = os_load_acquire(&cache->nodes[i]);
 	unsigned int missed = 0;
 	uint32_t *returning;
 	struct slab *slab;
 
-	if (!node || !os_load_relaxed(&node->nr_slabs))
-		return 0;
-	for (size_t n = page_slabs(i, &slab); n > 0; n--, slab++) {
+	for (size_t n = partial_slabs(node, &slab); n > 0; n--, slab++) {
 		if (os_load_relaxed(&slab->cache) != cache ||
 		    os_load_relaxed(&slab->state) & SLAB_TAIL)
 			continue;
@@ -121,9 +108,11 @@ static unsigned int look_at_node(struct slab_cache *cache, unsigned int i, slab_
 
 unsigned int slab_for_each_held(struct slab_cache *cache, slab_look *look, void *data)
 {
+	struct slab_node *node;
 	unsigned int missed = 0;
 
-	for (uint32_t i = 0; i < os.nr_nodes; i++)
-		missed += look_at_node(cache, i, look, data);
+	slab_for_each_node (cache, node)
+		if (os_load_relaxed(&node->nr_slabs))
+			missed += look_at_node(cache, node, look, data);
 	return missed;
 }

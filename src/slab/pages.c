@@ -46,13 +46,11 @@ static void mark_objects(const struct slab_cache *cache, const struct slab *slab
 
 size_t slab_held_bytes(const struct slab_cache *cache)
 {
+	const struct slab_node *node;
 	size_t bytes = 0;
 
-	for (uint32_t i = 0; i < os.nr_nodes; i++) {
-		const struct slab_node *node = os_load_acquire(&cache->nodes[i]);
-
-		bytes += node ? os_load_relaxed(&node->bytes) : 0;
-	}
+	slab_for_each_node (cache, node)
+		bytes += os_load_relaxed(&node->bytes);
 	return bytes;
 }
 

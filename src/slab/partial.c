@@ -143,16 +143,6 @@ static bool is_surplus(const struct slab_cache *cache, const struct slab *slab, 
 	return others >= cache->min_partial && slab_inuse(os_load_acquire(&slab->state)) == 0;
 }
 
-bool partial_emptied(const struct slab_cache *cache, struct slab_node *node, struct slab *slab)
-{
-	if (is_surplus(cache, slab, node->nr_partial - 1)) {
-		partial_remove(node, slab);
-		return false;
-	}
-	keep_listed(node, slab);
-	return true;
-}
-
 struct slab *partial_detach(struct slab_cache *cache, struct slab_node *node, unsigned int n,
 			    unsigned int *count)
 {
@@ -277,8 +267,7 @@ void partial_find_strays(struct slab_cache *cache, struct slab_node *node, bool 
 	if (os_load_relaxed(&node->stray) != PARTIAL_STRAYS)
 		return;
 	os_exchange(&node->stray, SLAB_NONE);
-	for (size_t n = page_slabs(page_node(page_address(node->base)), &slab); n > 0;
-	     n--, slab++) {
+	for (size_t n = partial_slabs(node, &slab); n > 0; n--, slab++) {
 		if (!is_stray(cache, slab))
 			continue;
 		if (!wait && !os_trylock(&node->lock)) {
@@ -311,8 +300,7 @@ void slab_list_again(struct slab_cache *cache, struct slab_node *node)
 	os_lock_init(&node->lock, OS_RANK_NODE);
 	node->first = node->last = node->unused = node->stray = SLAB_NONE;
 	node->nr_partial = node->nr_unused = 0;
-	for (size_t n = page_slabs(page_node(page_address(node->base)), &slab); n > 0;
-	     n--, slab++) {
+	for (size_t n = partial_slabs(node, &slab); n > 0; n--, slab++) {
 		if (slab->cache != cache || slab->state & SLAB_TAIL || !(slab->state & SLAB_LISTED))
 			continue;
 		slab->state = counted_again(cache, slab) & ~(SLAB_LISTED | SLAB_UNUSED);

@@ -31,6 +31,12 @@ static inline struct slab *partial_slab(const struct slab_node *node, uint32_t l
 	return link == SLAB_NONE ? NULL : node->base + link;
 }
 
+/* All page descriptors of the node, of slabs of any cache; returns their number. */
+static inline size_t partial_slabs(const struct slab_node *node, struct slab **first)
+{
+	return page_slabs(page_node(page_address(node->base)), first);
+}
+
 /* The node's part of the cache, made when it is first needed. NULL: out of memory. */
 struct slab_node *partial_node(struct slab_cache *cache, unsigned int node);
 struct slab_node *partial_node_of(struct slab_cache *cache, const struct slab *slab);
@@ -44,10 +50,8 @@ void partial_remove(struct slab_node *node, struct slab *slab);
 /* With the node's lock held: objects are taken from an empty slab that stays listed. The caller
  * then clears UNUSED. */
 void partial_used(struct slab_node *node, struct slab *slab);
-/* With the node's lock held: a listed slab became empty. False: it must be given back, and is on no
- * list, because the node has enough others. */
-bool partial_emptied(const struct slab_cache *cache, struct slab_node *node, struct slab *slab);
-/* The same, and it stays: as the first of the empty ones. The caller has set UNUSED. */
+/* With the node's lock held: a listed slab became empty, and stays, as the first of the empty ones.
+ * The caller has set UNUSED. */
 void partial_unused(struct slab_node *node, struct slab *slab);
 /* With the node's lock held: detach up to SLAB_STEP empty slabs. Returns them linked, held. */
 struct slab *partial_detach_unused(struct slab_cache *cache, struct slab_node *node);

@@ -26,22 +26,13 @@ static unsigned int free_unused(struct slab_cache *cache, struct slab_node *node
 	return n;
 }
 
-static bool has_unused(const struct slab_node *node)
-{
-	return node &&
-	       (os_load_relaxed(&node->nr_unused) || os_load_relaxed(&node->stray) != SLAB_NONE);
-}
-
 unsigned int slab_shrink(struct slab_cache *cache)
 {
+	struct slab_node *node;
 	unsigned int n;
 
 	slab_clear(cache, MARK_EMPTY);
-	for (uint32_t i = 0; i < os.nr_nodes; i++) {
-		struct slab_node *node = os_load_acquire(&cache->nodes[i]);
-
-		if (!node)
-			continue;
+	slab_for_each_node (cache, node) {
 		/* A stray that one more has joined meanwhile was not freed. */
 		do {
 			partial_find_strays(cache, node, true);
@@ -55,25 +46,24 @@ unsigned int slab_shrink(struct slab_cache *cache)
 
 unsigned int slab_count(const struct slab_cache *cache)
 {
+	const struct slab_node *node;
 	unsigned int n = 0;
 
-	for (uint32_t i = 0; i < os.nr_nodes; i++) {
-		const struct slab_node *node = os_load_acquire(&cache->nodes[i]);
-
-		n += node ? os_load_relaxed(&node->nr_slabs) : 0;
-	}
+	slab_for_each_node (cache, node)
+		n += os_load_relaxed(&node->nr_slabs);
 	return n;
 }
 
 void slab_free_kept(struct slab_cache *cache)
 {
-	for (uint32_t i = 0; i < os.nr_nodes; i++) {
-		struct slab_node *node = os_load_acquire(&cache->nodes[i]);
-		struct slab *slabs;
+	struct slab_node *node;
+	struct slab *slabs;
 
-		if (!has_unused(node))
+	slab_for_each_node (cache, node) {
+		if (!os_load_relaxed(&node->nr_unused) &&
+		    os_load_relaxed(&node->stray) == SLAB_NONE)
 			continue;
-		if (page_slabs(i, &slabs) <= SLAB_SEARCH_MOST)
+		if (partial_slabs(node, &slabs) <= SLAB_SEARCH_MOST)
 			partial_find_strays(cache, node, false);
 		if (os_trylock(&node->lock))
 			free_unused(cache, node);
@@ -82,12 +72,10 @@ void slab_free_kept(struct slab_cache *cache)
 
 unsigned int slab_kept(const struct slab_cache *cache)
 {
+	const struct slab_node *node;
 	unsigned int n = 0;
 
-	for (uint32_t i = 0; i < os.nr_nodes; i++) {
-		const struct slab_node *node = os_load_acquire(&cache->nodes[i]);
-
-		n += node ? os_load_relaxed(&node->nr_unused) : 0;
-	}
+	slab_for_each_node (cache, node)
+		n += os_load_relaxed(&node->nr_unused);
 	return n;
 }

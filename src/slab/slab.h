@@ -151,6 +151,18 @@ static inline struct slab_rest *slab_rest(const struct slab_cache *cache)
 	return (struct slab_rest *)&cache->nodes[os.nr_nodes];
 }
 
+/* The next node's part of the cache, from number *next on; NULL: there is no more. */
+static inline struct slab_node *slab_next_node(const struct slab_cache *cache, uint32_t *next)
+{
+	struct slab_node *node = NULL;
+
+	while (!node && *next < os.nr_nodes)
+		node = os_load_acquire(&cache->nodes[(*next)++]);
+	return node;
+}
+#define slab_for_each_node(cache, node)                                                            \
+	for (uint32_t node##_next = 0; ((node) = slab_next_node((cache), &node##_next)) != NULL;)
+
 /* The bytes of the slabs of all nodes, which the limit counts. O(nodes). In pages.c. */
 size_t slab_held_bytes(const struct slab_cache *cache);
 

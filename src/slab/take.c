@@ -120,10 +120,10 @@ static unsigned int take_ready(const struct slab_cache *cache, struct slab *slab
 }
 
 /*
- * Take one ready object of a slab that this thread owns, or NULL: a shorter take_ready(), for
+ * Take one ready object of a slab that this thread owns, if it has one: a shorter take_ready(), for
  * caches without sheaves, which take one object at a time.
  */
-static inline void *take_one(const struct slab_cache *cache, struct slab *slab)
+static inline bool take_one(const struct slab_cache *cache, struct slab *slab, void **object)
 {
 	uint64_t state = os_load_relaxed(&slab->state);
 	unsigned int words = slab_nr_words(cache, state);
@@ -138,9 +138,10 @@ static inline void *take_one(const struct slab_cache *cache, struct slab *slab)
 		bit = cache->random ? shuffle_bit(cache, slab, word, found)
 				    : (unsigned int)__builtin_ctzll(found);
 		os_fetch_and(bits, ~(UINT64_C(1) << bit));
-		return slab_object(cache, slab, word * 64 + bit);
+		*object = slab_object(cache, slab, word * 64 + bit);
+		return true;
 	}
-	return NULL;
+	return false;
 }
 
 /* Count the objects taken of a held slab, and let the slab go: it is listed, unless it is full. */
@@ -221,18 +222,21 @@ static inline void count_listed(struct slab_cache *cache, struct slab_node *node
 		unlist_full(cache, node, slab);
 }
 
-/* With the node's lock held: one constructed object of a slab that stays listed if it has more. */
-static inline bool take_listed(struct slab_cache *cache, struct slab_node *node, void **object)
+/* With the node's lock held: up to max constructed objects of one slab, which stays listed if it
+ * has more. */
+static inline unsigned int take_listed(struct slab_cache *cache, struct slab_node *node,
+				       void **objects, unsigned int max)
 {
 	struct slab *slab = partial_slab(node, node->first);
+	unsigned int n = 0;
 
-	*object = NULL;
-	for (int i = 0; slab && !(*object = take_one(cache, slab)); i++)
+	for (int i = 0; slab && !(n = max == 1 ? take_one(cache, slab, objects)
+					       : take_ready(cache, slab, objects, max));
+	     i++)
 		slab = i < LOOK_FOR_BITS ? partial_slab(node, slab->next) : NULL;
-	if (!slab)
-		return false;
-	count_listed(cache, node, slab, 1);
-	return true;
+	if (n)
+		count_listed(cache, node, slab, n);
+	return n;
 }
 
 bool slab_take_try(struct slab_cache *cache, unsigned int node, void **object)
@@ -242,21 +246,9 @@ bool slab_take_try(struct slab_cache *cache, unsigned int node, void **object)
 
 	if (!part || !os_load_relaxed(&part->nr_partial) || !os_trylock(&part->lock))
 		return false;
-	done = take_listed(cache, part, object);
+	done = take_listed(cache, part, object, 1);
 	os_unlock(&part->lock);
 	return done;
-}
-
-/* With the node's lock held: take a part of the first slab's objects. */
-static unsigned int take_part(struct slab_cache *cache, struct slab_node *node, void **objects,
-			      unsigned int max)
-{
-	struct slab *slab = partial_slab(node, node->first);
-	unsigned int n = slab ? take_ready(cache, slab, objects, max) : 0;
-
-	if (n)
-		count_listed(cache, node, slab, n);
-	return n;
 }
 
 /* With the node's lock held; releases it. Takes all objects of slabs that it detaches, and a part
@@ -268,7 +260,7 @@ static OS_NOINLINE unsigned int take_detached(struct slab_cache *cache, struct s
 	struct slab *slab = partial_detach(cache, node, max, &whole), *next;
 
 	if (whole < max && !slab_prepares(cache))
-		n = take_part(cache, node, objects, max - whole);
+		n = take_listed(cache, node, objects, max - whole);
 	os_unlock(&node->lock);
 	for (; slab; slab = next) {
 		next = partial_slab(node, slab->next);
@@ -282,11 +274,11 @@ static inline unsigned int take_partial(struct slab_cache *cache, struct slab_no
 {
 	if (!os_load_relaxed(&node->nr_partial))
 		return 0;
-	if (!wait && !os_trylock(&node->lock))
-		return 0;
 	if (wait)
 		os_lock(&node->lock);
-	if (max != 1 || !take_listed(cache, node, objects))
+	else if (!os_trylock(&node->lock))
+		return 0;
+	if (max != 1 || !take_listed(cache, node, objects, 1))
 		return take_detached(cache, node, objects, max);
 	os_unlock(&node->lock);
 	return 1;
