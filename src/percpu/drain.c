@@ -230,14 +230,14 @@ static bool empty_slots_and_barns(struct sheaf_cache *cache)
 
 static bool flush_passed(struct sheaf_cache *cache)
 {
-	struct sheaf_source *rcu = os_load_acquire(&cache->rcu);
+	struct sheaf_rcu *rcu = os_load_acquire(&cache->rcu);
 	struct sheaf *passed;
 
 	if (!rcu)
 		return false;
 	if (slab_marks(&cache->slab) & MARK_RETIRED)
 		slab_clear(&cache->slab, MARK_RETIRED);
-	passed = rcu->ops->take_all(rcu);
+	passed = rcu_take_all(rcu);
 	flush_list(cache, passed);
 	return passed;
 }
@@ -320,12 +320,11 @@ void sheaf_drain_rows(struct drain *first)
 
 void drain_queue_taken(struct drain *drain)
 {
-	struct sheaf_source *rcu = drain->cache->rcu;
 	struct sheaf *sheaf;
 
 	while ((sheaf = drain->taken) != NULL) {
 		drain->taken = sheaf->next;
-		rcu->ops->queue(rcu, sheaf, taken_row(sheaf));
+		rcu_queue_sheaf(drain->cache->rcu, sheaf, taken_row(sheaf));
 	}
 }
 

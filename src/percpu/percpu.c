@@ -171,17 +171,17 @@ static void *alloc_from_barn(struct sheaf_cache *cache, unsigned int node)
 }
 
 /* The same for a sheaf whose grace period has passed. */
-static void *alloc_after_grace(struct sheaf_cache *cache, unsigned int node,
-			       struct sheaf_source *rcu, bool all)
+static void *alloc_after_grace(struct sheaf_cache *cache, unsigned int node, struct sheaf_rcu *rcu,
+			       bool all)
 {
 	struct sheaf *full = NULL;
 	void *object = NULL;
 	uint32_t *in_hand;
 
-	rcu->ops->poll(rcu);
+	rcu_poll(rcu);
 	in_hand = in_hand_begin(cache);
 	if (!in_hand_sees_drain(cache))
-		full = rcu->ops->take(rcu, node, all);
+		full = rcu_take(rcu, node, all);
 	if (full) {
 		stat_add(&cache->slab, STAT_rcu_reuse, 1);
 		sheaf_flow_cold(cache);
@@ -197,7 +197,7 @@ static void *alloc_after_grace(struct sheaf_cache *cache, unsigned int node,
 static void *alloc_from_whole(struct sheaf_cache *cache, unsigned int node, bool all)
 {
 	void *object = alloc_from_barn(cache, node);
-	struct sheaf_source *rcu = object ? NULL : os_load_acquire(&cache->rcu);
+	struct sheaf_rcu *rcu = object ? NULL : os_load_acquire(&cache->rcu);
 
 	idle_mark_busy();
 	return rcu ? alloc_after_grace(cache, node, rcu, all) : object;

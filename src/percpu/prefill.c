@@ -69,13 +69,13 @@ static struct sheaf *lend_full(struct sheaf_cache *cache)
 {
 	struct barn_cell cell;
 	struct sheaf *full = barn_begin_full(cache, &cell);
-	struct sheaf_source *rcu = os_load_acquire(&cache->rcu);
+	struct sheaf_rcu *rcu = os_load_acquire(&cache->rcu);
 
 	if (full) {
 		barn_got(cache, full, &cell);
 	} else if (rcu) {
-		rcu->ops->poll(rcu);
-		full = rcu->ops->take(rcu, os_node(), false);
+		rcu_poll(rcu);
+		full = rcu_take(rcu, os_node(), false);
 		stat_add(&cache->slab, STAT_rcu_reuse, full != NULL);
 	}
 	return lend(cache, full);

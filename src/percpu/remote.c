@@ -69,7 +69,7 @@ bool sheaf_give_remote(struct sheaf_cache *cache, struct sheaf *sheaf)
 	/* REMOTE-M1 */
 	os_assert(!sheaf || remote_is_right(sheaf, (sheaf->filled_by - 1) & 1));
 	if (sheaf && remote_is_retired(sheaf))
-		return cache->rcu->ops->queue(cache->rcu, sheaf, os_row());
+		return rcu_queue_sheaf(cache->rcu, sheaf, os_row());
 	if (sheaf) {
 		sheaf_remote_taken(sheaf);
 		give_back_freed(cache, sheaf);

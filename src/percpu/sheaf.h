@@ -76,42 +76,29 @@ struct sheaf_cache {
 	uint16_t retired;      /* a larger capacity of sheaves of retired objects, or 0: flow.c */
 	uint32_t shard_full;   /* number of cells of one shard that may hold full ones */
 	uint32_t sampled;      /* SHEAF_SAMPLED, SHEAF_SAMPLE_BULK; 0: no object is */
-	struct sheaf_source *rcu; /* NULL until an object is retired */
+	struct sheaf_rcu *rcu; /* NULL until an object is retired */
 };
 
-/* Sheaves of retired objects: src/rcu/ stores them, and allocations take the ones whose grace
- * period has passed. */
-struct sheaf_source_ops {
-	/* Let a sheaf of this row wait: for a thread that is counted in rcu_in_hand. Returns true
-	 * if too much is retired. */
-	bool (*queue)(struct sheaf_source *source, struct sheaf *sheaf, unsigned int row);
-	/* Ask the provider, if it supports that, whether a grace period passed: with nothing in
-	 * hand. */
-	void (*poll)(struct sheaf_source *source);
-	/* Take a sheaf with objects of this node whose grace period has passed, for an allocation;
-	 * or return NULL. The caller shows it. all: look everywhere, and wait for locks. */
-	struct sheaf *(*take)(struct sheaf_source *source, unsigned int node, bool all);
-	/* For a drain: all of those whose grace period had passed at the call, linked by `next`. */
-	struct sheaf *(*take_all)(struct sheaf_source *source);
-	/*
-	 * Call visit for every sheaf, of a quiet cache; waits: its grace period has not passed yet.
-	 */
-	void (*for_each)(struct sheaf_source *source,
-			 void (*visit)(void *data, struct sheaf *sheaf, bool waits), void *data);
-};
+/*
+ * Sheaves of retired objects. src/rcu/ stores them, and has these functions: rcu_queue_sheaf() in
+ * src/rcu/rcu_free.c, the others in src/rcu/passed.c.
+ */
+struct sheaf_rcu;
 
-struct sheaf_source {
-	const struct sheaf_source_ops *ops;
-};
-
-/* Call visit for every sheaf of retired objects that is not in a slot. */
-static inline void
-sheaf_for_each_retired(struct sheaf_cache *cache,
-		       void (*visit)(void *data, struct sheaf *sheaf, bool waits), void *data)
-{
-	if (cache->rcu)
-		cache->rcu->ops->for_each(cache->rcu, visit, data);
-}
+/* Let a sheaf of this row wait: for a thread that is counted in rcu_in_hand. Returns true if too
+ * much is retired. */
+bool rcu_queue_sheaf(struct sheaf_rcu *rcu, struct sheaf *sheaf, unsigned int row);
+/* Ask the provider, if it supports that, whether a grace period passed: with nothing in hand. */
+void rcu_poll(struct sheaf_rcu *rcu);
+/* Take a sheaf with objects of this node whose grace period has passed, for an allocation; or
+ * return NULL. The caller shows it. all: look everywhere, and wait for locks. */
+struct sheaf *rcu_take(struct sheaf_rcu *rcu, unsigned int node, bool all);
+/* For a drain: all of those whose grace period had passed at the call, linked by `next`. */
+struct sheaf *rcu_take_all(struct sheaf_rcu *rcu);
+/* Call visit for every sheaf of retired objects that is not in a slot, of a quiet cache; waits: its
+ * grace period has not passed yet. */
+void sheaf_for_each_retired(struct sheaf_cache *cache,
+			    void (*visit)(void *data, struct sheaf *sheaf, bool waits), void *data);
 
 /* The capacity of new sheaves; 0: this cache has none. */
 static inline uint32_t sheaf_capacity(const struct sheaf_cache *cache)

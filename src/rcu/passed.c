@@ -93,9 +93,8 @@ static struct sheaf *take_of_others(struct sheaf_rcu *rcu, unsigned int node, st
 	return sheaf;
 }
 
-static struct sheaf *take_of_node(struct sheaf_source *source, unsigned int node, bool all)
+struct sheaf *rcu_take(struct sheaf_rcu *rcu, unsigned int node, bool all)
 {
-	struct sheaf_rcu *rcu = rcu_of_source(source);
 	struct rcu_queue *own = rcu_queue_of(rcu, node, os_row());
 	uint64_t done = grace_done(rcu->user.grace);
 	uint32_t before = old_before(rcu->user.grace);
@@ -107,9 +106,9 @@ static struct sheaf *take_of_node(struct sheaf_source *source, unsigned int node
 	return sheaf ? freed(rcu, sheaf) : NULL;
 }
 
-static void poll_sheaves(struct sheaf_source *source)
+void rcu_poll(struct sheaf_rcu *rcu)
 {
-	grace_poll(rcu_of_source(source)->user.grace);
+	grace_poll(rcu->user.grace);
 }
 
 /* Move as many objects as the part holds, the newest, to the node's barn. */
@@ -191,9 +190,8 @@ static void flush_queue(struct sheaf_rcu *rcu, struct rcu_queue *queue, uint64_t
 
 /* Of those that have passed now: others may retire objects, and grace periods pass, for as long as
  * this runs. */
-static struct sheaf *take_all(struct sheaf_source *source)
+struct sheaf *rcu_take_all(struct sheaf_rcu *rcu)
 {
-	struct sheaf_rcu *rcu = rcu_of_source(source);
 	uint64_t done = grace_done(rcu->user.grace);
 	struct sheaf *list = NULL, *sheaf;
 
@@ -252,11 +250,13 @@ void rcu_flush_passed(struct grace_user *user, bool all)
 	}
 }
 
-static void for_each(struct sheaf_source *source,
-		     void (*visit)(void *data, struct sheaf *sheaf, bool waits), void *data)
+void sheaf_for_each_retired(struct sheaf_cache *cache,
+			    void (*visit)(void *data, struct sheaf *sheaf, bool waits), void *data)
 {
-	struct sheaf_rcu *rcu = rcu_of_source(source);
+	struct sheaf_rcu *rcu = sheaf_rcu_of(cache);
 
+	if (!rcu)
+		return;
 	rcu_queues_for_each (rcu, i) {
 		struct rcu_queue *queue = &rcu->queues[i];
 
@@ -271,6 +271,3 @@ static void for_each(struct sheaf_source *source,
 		os_unlock(&queue->lock);
 	}
 }
-
-const struct sheaf_source_ops rcu_source_ops = {rcu_queue_sheaf, poll_sheaves, take_of_node,
-						take_all, for_each};

@@ -46,10 +46,8 @@ static bool queue_counted(struct sheaf_rcu *rcu, struct sheaf *sheaf, unsigned i
 }
 
 /* QUEUE-Q1: if no object in it belongs to this cache, the sheaf need not wait. */
-bool rcu_queue_sheaf(struct sheaf_source *source, struct sheaf *sheaf, unsigned int row)
+bool rcu_queue_sheaf(struct sheaf_rcu *rcu, struct sheaf *sheaf, unsigned int row)
 {
-	struct sheaf_rcu *rcu = rcu_of_source(source);
-
 	sheaf_check_newest(rcu->cache, sheaf, EARLIER_RETIRE);
 	if (sheaf_size(sheaf))
 		return queue_counted(rcu, sheaf, row);
@@ -72,7 +70,7 @@ static bool put_rcu_free(struct sheaf_rcu *rcu, struct sheaf *sheaf, bool *over)
 	/* If we are on another CPU by now, its sheaf's age is wrong until the next trim. */
 	os_store_relaxed(&slot_of_row(cache->at.handle, row)->rcu_since, os_now_ms());
 	if (old != &sheaf_bootstrap)
-		*over = rcu_queue_sheaf(&rcu->source, old, row);
+		*over = rcu_queue_sheaf(rcu, old, row);
 	return true;
 }
 
@@ -257,7 +255,6 @@ bool sheaf_rcu_init(struct sheaf_cache *cache, struct grace *grace, sheaf_rcu_pa
 
 	if (!rcu)
 		return false;
-	rcu->source.ops = &rcu_source_ops;
 	rcu->cache = rcu->drain.cache = cache;
 	rcu->passed = passed;
 	rcu->per_node = per_node;
@@ -267,7 +264,7 @@ bool sheaf_rcu_init(struct sheaf_cache *cache, struct grace *grace, sheaf_rcu_pa
 		pool_free(rcu, size_of_rcu(per_node));
 		return false;
 	}
-	os_store_release(&cache->rcu, &rcu->source);
+	os_store_release(&cache->rcu, rcu);
 	return true;
 }
 

@@ -23,7 +23,7 @@
  *      provider meanwhile. It activates the user (GRACE-G6) after it is counted, before it puts one
  *      in or queues one.
  *
- * Callers: src/rcu/, src/cache/, src/stats/; src/percpu/ through struct sheaf_source.
+ * Callers: src/rcu/, src/cache/, src/stats/; src/percpu/ calls what sheaf.h declares.
  */
 #ifndef SHEAF_RCU_RCU_FREE_H
 #define SHEAF_RCU_RCU_FREE_H
@@ -43,7 +43,6 @@ typedef void sheaf_rcu_passed_fn(struct sheaf_cache *cache, void **objects, unsi
 
 struct sheaf_rcu {
 	struct grace_user user; /* first */
-	struct sheaf_source source;
 	struct sheaf_cache *cache;
 	struct drain drain;
 	uint32_t per_node;   /* queues */
@@ -54,17 +53,10 @@ struct sheaf_rcu {
 	struct rcu_queue queues[] __attribute__((aligned(64)));
 };
 
-static inline struct sheaf_rcu *rcu_of_source(struct sheaf_source *source)
-{
-	return (struct sheaf_rcu *)((char *)source - offsetof(struct sheaf_rcu, source));
-}
-
 /* The structure of this cache, or NULL. */
 static inline struct sheaf_rcu *sheaf_rcu_of(const struct sheaf_cache *cache)
 {
-	struct sheaf_source *source = os_load_acquire(&cache->rcu);
-
-	return source ? rcu_of_source(source) : NULL;
+	return os_load_acquire(&cache->rcu);
 }
 
 /* Let the cache retire objects; passed: NULL, or the function to call for them when they have
@@ -88,14 +80,7 @@ void sheaf_rcu_unlock_after_fork(void);
  * that became active after the former. Returns their number. */
 unsigned int sheaf_rcu_reset_in_child(void);
 
-/* --- between rcu_free.c and passed.c: sheaves whose grace period has passed are taken by
- *     allocations, or freed in trims, barriers and drains ------------------------------------- */
-
-/* What allocations, drains and statistics ask for. */
-extern const struct sheaf_source_ops rcu_source_ops;
-
-/* `queue` of these. */
-bool rcu_queue_sheaf(struct sheaf_source *source, struct sheaf *sheaf, unsigned int row);
+/* --- for rcu_free.c, in passed.c -------------------------------------------------------------- */
 
 /* Free all objects that have passed, or, if a trim is due, a part of the unused ones. */
 void rcu_flush_passed(struct grace_user *user, bool all);

@@ -57,8 +57,7 @@ static void retire(struct kmem_cache *s, void *const *objects)
 /* Where an allocation gets a sheaf if slot and barn are empty. */
 static bool next_is_of(struct kmem_cache *s, void *const *objects)
 {
-	struct sheaf_rcu *rcu = sheaf_rcu_of(&s->sheaf);
-	struct sheaf *sheaf = rcu->source.ops->take(&rcu->source, 0, false);
+	struct sheaf *sheaf = rcu_take(sheaf_rcu_of(&s->sheaf), 0, false);
 	bool found = false;
 
 	assert_non_null(sheaf);

@@ -176,7 +176,7 @@ static void drains_take_what_had_passed(void **state)
 	sheaf_rcu_count(&s->sheaf, &waiting, &passed);
 	assert_true(passed > 0);
 	rcu->passed = retire_again;
-	list = rcu->source.ops->take_all(&rcu->source);
+	list = rcu_take_all(rcu);
 	rcu->passed = NULL;
 	for (; list; list = next) {
 		next = list->next;
