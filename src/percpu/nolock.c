@@ -56,7 +56,8 @@ static bool install(struct sheaf_cache *cache, bool full)
 	/* Done before anything is in hand. */
 	if (!rows_open_here(cache->at.handle))
 		return false;
-	sheaf = full ? barn_begin_full(cache, &cell) : barn_begin_empty(cache, &cell);
+	sheaf = full ? barn_begin_full(cache, os_node(), &cell)
+		     : barn_begin_empty(cache, os_node(), NULL, &cell);
 	if (!sheaf)
 		return false;
 	sheaf_arm(cache, sheaf);

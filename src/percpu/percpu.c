@@ -143,11 +143,11 @@ static struct sheaf *install_full(struct sheaf_cache *cache, struct sheaf *full)
 static void *alloc_from_barn(struct sheaf_cache *cache, unsigned int node)
 {
 	struct barn_cell cell;
-	struct sheaf *full = barn_begin_full_on(cache, node, &cell), *left;
+	struct sheaf *full = barn_begin_full(cache, node, &cell), *left;
 	void *object;
 
 	if (full && in_hand_sees_drain(cache)) {
-		barn_put_back(&cell, full);
+		barn_finish(cache, &cell, full);
 		full = NULL;
 	}
 	if (!full) {

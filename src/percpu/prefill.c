@@ -68,7 +68,7 @@ static void barn_got(struct sheaf_cache *cache, struct sheaf *full, struct barn_
 static struct sheaf *lend_full(struct sheaf_cache *cache)
 {
 	struct barn_cell cell;
-	struct sheaf *full = barn_begin_full(cache, &cell);
+	struct sheaf *full = barn_begin_full(cache, os_node(), &cell);
 	struct sheaf_rcu *rcu = os_load_acquire(&cache->rcu);
 
 	if (full) {

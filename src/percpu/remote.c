@@ -22,7 +22,7 @@ static struct sheaf *send_home(struct sheaf_cache *cache, struct sheaf *full, un
 	struct barn_cell cell;
 	bool done;
 
-	empty = barn_begin_empty_on(cache, node, &place, &cell);
+	empty = barn_begin_empty(cache, node, &place, &cell);
 	if (empty)
 		empty->place = place;
 	done = empty && cell.may_be_full && !sheaf_budget_is_over();

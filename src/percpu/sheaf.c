@@ -120,7 +120,7 @@ struct sheaf *sheaf_begin_empty(struct sheaf_cache *cache, unsigned int node, ui
 {
 	struct sheaf *empty;
 
-	while ((empty = barn_begin_empty_on(cache, node, place, cell)) != NULL) {
+	while ((empty = barn_begin_empty(cache, node, place, cell)) != NULL) {
 		if (sheaf_fits(cache, empty))
 			break;
 		barn_finish(cache, cell, NULL);

@@ -151,7 +151,7 @@ static inline void sheaf_arm(const struct sheaf_cache *cache, struct sheaf *shea
 struct barn_cell;
 
 /* Get an empty sheaf of the cache's capacity, or NULL: from the pool; from this node's barn, else
- * the pool; from the barn, with its cell in transit. place: as for barn_begin_empty_on(). */
+ * the pool; from the barn, with its cell in transit. place: as for barn_begin_empty(). */
 struct sheaf *sheaf_new(struct sheaf_cache *cache);
 struct sheaf *sheaf_take_empty(struct sheaf_cache *cache, unsigned int node, uint16_t *place);
 struct sheaf *sheaf_begin_empty(struct sheaf_cache *cache, unsigned int node, uint16_t *place,

@@ -62,9 +62,9 @@ static struct sheaf *new_sheaf(uint32_t size)
 /* The first search only sees a sheaf of another CPU. */
 static struct sheaf *begin_full(struct barn_cell *cell)
 {
-	struct sheaf *found = barn_begin_full(cache, cell);
+	struct sheaf *found = barn_begin_full(cache, os_node(), cell);
 
-	return found ? found : barn_begin_full(cache, cell);
+	return found ? found : barn_begin_full(cache, os_node(), cell);
 }
 
 /* Empty sheaves in all cells of a shard. */
@@ -96,7 +96,7 @@ static int set_up(void **state)
 			break;
 	/* There is a barn from now on. */
 	assert_true(barn_put_full(cache, os_node(), full, &displaced));
-	assert_ptr_equal(barn_begin_full(cache, &cell), full);
+	assert_ptr_equal(barn_begin_full(cache, os_node(), &cell), full);
 	barn_finish(cache, &cell, NULL);
 	if (other < os.nr_cpus)
 		use(other);
@@ -130,12 +130,12 @@ static void near_sheaf_changes_places(void **state)
 	assert_true(barn_put_full(cache, os_node(), full, &displaced));
 	assert_null(displaced);
 	assert_int_equal(sheaves_in(here), 1);
-	assert_ptr_equal(barn_begin_full(cache, &cell), full);
+	assert_ptr_equal(barn_begin_full(cache, os_node(), &cell), full);
 	barn_finish(cache, &cell, empty);
 	assert_int_equal(sheaves_in(here), 1);
-	assert_ptr_equal(barn_begin_empty(cache, &cell), empty);
+	assert_ptr_equal(barn_begin_empty(cache, os_node(), NULL, &cell), empty);
 	barn_finish(cache, &cell, full);
-	assert_ptr_equal(barn_begin_full(cache, &cell), full);
+	assert_ptr_equal(barn_begin_full(cache, os_node(), &cell), full);
 	barn_finish(cache, &cell, NULL);
 	assert_int_equal(sheaves_in(here), 0);
 }
@@ -148,8 +148,8 @@ static void far_sheaf_moves_here(void **state)
 	if (other == os.nr_cpus)
 		skip();
 	cells_of(other)[0] = (uintptr_t)full | BARN_FULL;
-	assert_null(barn_begin_full(cache, &cell));
-	assert_ptr_equal(barn_begin_full(cache, &cell), full);
+	assert_null(barn_begin_full(cache, os_node(), &cell));
+	assert_ptr_equal(barn_begin_full(cache, os_node(), &cell), full);
 	barn_finish(cache, &cell, empty);
 	assert_int_equal(sheaves_in(other), 0);
 	assert_int_equal(sheaves_in(here), 1);
@@ -157,8 +157,8 @@ static void far_sheaf_moves_here(void **state)
 	/* A full sheaf stays where the empty one was: that CPU is the one that allocates. */
 	cells_of(here)[barn_shard_cells() - 1] = 0;
 	cells_of(other)[0] = (uintptr_t)empty;
-	assert_null(barn_begin_empty(cache, &cell));
-	assert_ptr_equal(barn_begin_empty(cache, &cell), empty);
+	assert_null(barn_begin_empty(cache, os_node(), NULL, &cell));
+	assert_ptr_equal(barn_begin_empty(cache, os_node(), NULL, &cell), empty);
 	barn_finish(cache, &cell, full);
 	assert_int_equal(cells_of(other)[0], (uintptr_t)full | BARN_FULL | BARN_COUNTED);
 	assert_int_equal(sheaves_in(here), 0);
@@ -173,7 +173,7 @@ static void empty_sheaf_may_be_exchanged_where_objects_flow_one_way(void **state
 	for (uint32_t one_way = 0; one_way < 2; one_way++) {
 		cache->one_way = one_way;
 		assert_true(barn_put_empty(cache, empty));
-		assert_ptr_equal(barn_begin_empty(cache, &cell), empty);
+		assert_ptr_equal(barn_begin_empty(cache, os_node(), NULL, &cell), empty);
 		assert_ptr_equal(cell.at, &cells_of(here)[one_way ? 0 : barn_shard_cells() - 1]);
 		barn_finish(cache, &cell, NULL);
 	}
@@ -204,13 +204,13 @@ static void sheaf_in_use_stays(void **state)
 		skip();
 	for (int i = 0; i < 10; i++) {
 		cells_of(other)[0] = (uintptr_t)full | BARN_FULL;
-		assert_null(barn_begin_full(cache, &cell));
+		assert_null(barn_begin_full(cache, os_node(), &cell));
 	}
 	assert_int_equal(cells_of(other)[0], (uintptr_t)full | BARN_FULL | BARN_SEEN);
 	cells_of(other)[0] = 0;
 	/* The owner itself takes it, marked or not. */
 	cells_of(here)[0] = (uintptr_t)full | BARN_FULL | BARN_SEEN;
-	assert_ptr_equal(barn_begin_full(cache, &cell), full);
+	assert_ptr_equal(barn_begin_full(cache, os_node(), &cell), full);
 	barn_finish(cache, &cell, NULL);
 }
 
@@ -266,7 +266,7 @@ static void take_all(unsigned int puts)
 		barn_finish(cache, &cell, NULL);
 		free(one);
 	}
-	assert_null(barn_begin_full(cache, &cell));
+	assert_null(barn_begin_full(cache, os_node(), &cell));
 }
 
 /* A sheaf that finds no room here is put into the shard of a CPU that has room. */
@@ -316,10 +316,10 @@ static void late_mark_is_forgotten(void **state)
 	take_all(put_all());
 	barn()->found_none[BARN_ROOM] = 1;
 	barn()->found_none[BARN_FULL_SHEAF] = 0;
-	assert_null(barn_begin_full(cache, &cell));
+	assert_null(barn_begin_full(cache, os_node(), &cell));
 	assert_true(barn_has_room(cache));
 	assert_true(barn_put_full(cache, os_node(), full, &displaced));
-	assert_ptr_equal(barn_begin_full(cache, &cell), full);
+	assert_ptr_equal(barn_begin_full(cache, os_node(), &cell), full);
 	barn_finish(cache, &cell, NULL);
 }
 

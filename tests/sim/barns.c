@@ -145,7 +145,7 @@ static struct sheaf *search_once(void)
 {
 	struct barn_cell cell;
 	uint64_t before = sim_steps();
-	struct sheaf *full = barn_begin_full(&s->sheaf, &cell);
+	struct sheaf *full = barn_begin_full(&s->sheaf, os_node(), &cell);
 
 	if (sim_steps() - before > MOST_STEPS)
 		sim_fail("a search took %llu steps", (unsigned long long)(sim_steps() - before));
@@ -278,7 +278,8 @@ static void find_none(bool full)
 		struct barn_cell cell;
 		uint64_t before = sim_steps();
 
-		if (full ? barn_begin_full(&s->sheaf, &cell) : barn_begin_empty(&s->sheaf, &cell))
+		if (full ? barn_begin_full(&s->sheaf, os_node(), &cell)
+			 : barn_begin_empty(&s->sheaf, os_node(), NULL, &cell))
 			sim_fail("a sheaf in an empty barn");
 		if (i >= nr_used && sim_steps() - before > most)
 			most = sim_steps() - before;
@@ -347,13 +348,13 @@ static void trade(unsigned int fibre, void *data)
 			put_anywhere(sheaf, node);
 			continue;
 		case 2:
-			sheaf = barn_begin_full(&s->sheaf, &cell);
+			sheaf = barn_begin_full(&s->sheaf, os_node(), &cell);
 			break;
 		case 3:
-			sheaf = barn_begin_empty(&s->sheaf, &cell);
+			sheaf = barn_begin_empty(&s->sheaf, os_node(), NULL, &cell);
 			break;
 		default:
-			sheaf = barn_begin_empty_on(&s->sheaf, node, &place, &cell);
+			sheaf = barn_begin_empty(&s->sheaf, node, &place, &cell);
 		}
 		if (!sheaf)
 			continue;

@@ -37,8 +37,8 @@ static unsigned int steps_of_search(bool full, bool *found)
 {
 	uint64_t before = sim_steps();
 	struct barn_cell cell;
-	struct sheaf *sheaf =
-		full ? barn_begin_full(&s->sheaf, &cell) : barn_begin_empty(&s->sheaf, &cell);
+	struct sheaf *sheaf = full ? barn_begin_full(&s->sheaf, os_node(), &cell)
+				   : barn_begin_empty(&s->sheaf, os_node(), NULL, &cell);
 
 	before = sim_steps() - before;
 	*found = sheaf;

@@ -181,10 +181,10 @@ static uint16_t *slot_hint(struct sheaf_cache *cache, unsigned int cpu, bool ful
 	return &slot_of_row(cache->at.handle, cpu)->steal[full];
 }
 
-/* From the barn of this node: this CPU's or another one. place: the caller's hint, or NULL. */
-static struct sheaf *begin_on(struct sheaf_cache *cache, unsigned int cpu, unsigned int node,
-			      uint16_t *place, struct barn_cell *cell, bool full)
+static struct sheaf *begin_sheaf(struct sheaf_cache *cache, unsigned int node, bool full,
+				 uint16_t *place, struct barn_cell *cell)
 {
+	unsigned int cpu = os_cpu();
 	bool here = os.node_of_row[cpu] == node;
 	const struct barn_search s = {.cache = cache,
 				      .barn = barn_of(cache, node, false),
@@ -207,11 +207,15 @@ static struct sheaf *begin_on(struct sheaf_cache *cache, unsigned int cpu, unsig
 	return search_others(&s, here);
 }
 
-struct sheaf *barn_begin_full(struct sheaf_cache *cache, struct barn_cell *cell)
+struct sheaf *barn_begin_full(struct sheaf_cache *cache, unsigned int node, struct barn_cell *cell)
 {
-	unsigned int cpu = os_cpu();
+	return begin_sheaf(cache, node, true, NULL, cell);
+}
 
-	return begin_on(cache, cpu, os.node_of_row[cpu], NULL, cell, true);
+struct sheaf *barn_begin_empty(struct sheaf_cache *cache, unsigned int node, uint16_t *place,
+			       struct barn_cell *cell)
+{
+	return begin_sheaf(cache, node, false, place, cell);
 }
 
 bool barn_node_is_out(struct sheaf_cache *cache)
@@ -233,42 +237,18 @@ void barn_set_node_out(struct sheaf_cache *cache, bool out)
 		os_store_relaxed(&barn->node_out, out ? BARN_NODE_OUT : 0);
 }
 
-struct sheaf *barn_begin_full_on(struct sheaf_cache *cache, unsigned int node,
-				 struct barn_cell *cell)
-{
-	return begin_on(cache, os_cpu(), node, NULL, cell, true);
-}
-
-struct sheaf *barn_begin_empty(struct sheaf_cache *cache, struct barn_cell *cell)
+/* Put an empty sheaf into the shard of the CPU on which we run. Allocates nothing, unless `make` is
+ * set: signal handlers call it. */
+static bool put_empty_near(struct sheaf_cache *cache, struct sheaf *sheaf, bool make)
 {
 	unsigned int cpu = os_cpu();
-
-	return begin_on(cache, cpu, os.node_of_row[cpu], NULL, cell, false);
-}
-
-struct sheaf *barn_begin_empty_on(struct sheaf_cache *cache, unsigned int node, uint16_t *place,
-				  struct barn_cell *cell)
-{
-	return begin_on(cache, os_cpu(), node, place, cell, false);
-}
-
-/* Put an empty sheaf into the shard of the CPU on which we run. Allocates nothing: signal handlers
- * call it. */
-static bool put_empty_near(struct sheaf_cache *cache, struct barn *barn, unsigned int cpu,
-			   struct sheaf *sheaf)
-{
 	const struct cells shard = shard_of(cache, cpu, false);
+	struct barn *barn = barn_of(cache, os.node_of_row[cpu], make);
 
+	if (!barn)
+		return false;
 	use(cache, barn, cpu);
 	return cells_put_empty(&shard, sheaf, os_load_relaxed(&cache->one_way));
-}
-
-static bool bring_near(struct sheaf_cache *cache, struct sheaf *sheaf)
-{
-	unsigned int cpu = os_cpu();
-	struct barn *barn = barn_of(cache, os.node_of_row[cpu], false);
-
-	return barn && put_empty_near(cache, barn, cpu, sheaf);
 }
 
 /* An empty sheaf that took the place of a full one counts as that one did. */
@@ -285,7 +265,7 @@ void barn_finish(struct sheaf_cache *cache, struct barn_cell *cell, struct sheaf
 
 	/* SHEAF-H3: the cell still shows what was taken out of it. Its sheaf is full, or empty. */
 	os_assert((os_peek(cell->at) & BARN_TRANSIT) && (!full || sheaf->size == sheaf->capacity));
-	if (cell->far && sheaf && !full && bring_near(cache, sheaf))
+	if (cell->far && sheaf && !full && put_empty_near(cache, sheaf, false))
 		sheaf = NULL;
 	if (cell->far && full && os.node_of_row[cell->cpu] == cell->node)
 		barn_note_imbalance(cache, cell->cpu, true);
@@ -298,13 +278,6 @@ void barn_finish(struct sheaf_cache *cache, struct barn_cell *cell, struct sheaf
 		forget_found_none(barn, full);
 	if (cell->may_be_full && !full)
 		forget_found_none(barn, BARN_ROOM);
-}
-
-void barn_put_back(struct barn_cell *cell, struct sheaf *full)
-{
-	/* SHEAF-H3 */
-	os_assert((os_peek(cell->at) & BARN_TRANSIT) && barn_sheaf(os_peek(cell->at)) == full);
-	os_store_release(cell->at, (uintptr_t)full | BARN_FULL | BARN_COUNTED);
 }
 
 bool barn_put_full(struct sheaf_cache *cache, unsigned int node, struct sheaf *sheaf,
@@ -361,11 +334,10 @@ static bool put_empty_in_blocks(struct sheaf_cache *cache, struct barn *barn, st
 
 bool barn_put_empty(struct sheaf_cache *cache, struct sheaf *sheaf)
 {
-	unsigned int cpu = os_cpu();
-	struct barn *barn = barn_of(cache, os.node_of_row[cpu], true);
+	struct barn *barn = barn_of(cache, os_node(), true);
 
 	if (!barn || sheaf_budget_is_over() ||
-	    !(put_empty_near(cache, barn, cpu, sheaf) || put_empty_in_blocks(cache, barn, sheaf)))
+	    !(put_empty_near(cache, sheaf, true) || put_empty_in_blocks(cache, barn, sheaf)))
 		return false;
 	forget_found_none(barn, BARN_EMPTY_SHEAF);
 	return true;

@@ -146,18 +146,16 @@ struct barn_cell {
 	bool may_be_full, far;
 };
 
-/* Begin to take a full (an empty) sheaf: from this CPU's shard, the node's blocks, or another CPU's
- * shard. Returns NULL if there is none that may be taken. Its cell is in transit until
- * barn_finish(). */
-struct sheaf *barn_begin_full(struct sheaf_cache *cache, struct barn_cell *cell);
-struct sheaf *barn_begin_empty(struct sheaf_cache *cache, struct barn_cell *cell);
-/* The same from the barn of this node: this CPU's or another one. */
-struct sheaf *barn_begin_full_on(struct sheaf_cache *cache, unsigned int node,
-				 struct barn_cell *cell);
-/* place: where the caller's last search ended (0 at first), and where this one does; a hint, which
- * may be about another node. NULL: this CPU's hint. */
-struct sheaf *barn_begin_empty_on(struct sheaf_cache *cache, unsigned int node, uint16_t *place,
-				  struct barn_cell *cell);
+/*
+ * Begin to take a full (an empty) sheaf from the barn of this node: this CPU's or another one. The
+ * search goes from this CPU's shard to the node's blocks and other CPUs' shards. Returns NULL if
+ * there is none that may be taken. Its cell is in transit until barn_finish(). place: where the
+ * caller's last search ended (0 at first), and where this one does; a hint, which may be about
+ * another node. NULL: this CPU's hint.
+ */
+struct sheaf *barn_begin_full(struct sheaf_cache *cache, unsigned int node, struct barn_cell *cell);
+struct sheaf *barn_begin_empty(struct sheaf_cache *cache, unsigned int node, uint16_t *place,
+			       struct barn_cell *cell);
 /* A hint: had this CPU's node no memory when a refill asked last? Counts the questions. */
 bool barn_node_is_out(struct sheaf_cache *cache);
 void barn_set_node_out(struct sheaf_cache *cache, bool out);
@@ -168,9 +166,6 @@ void barn_set_node_out(struct sheaf_cache *cache, bool out);
  * emptied the sheaf that it replaces.
  */
 void barn_finish(struct sheaf_cache *cache, struct barn_cell *cell, struct sheaf *sheaf);
-
-/* Leave the full sheaf, whose taking was begun, where it was. */
-void barn_put_back(struct barn_cell *cell, struct sheaf *full);
 
 /*
  * Put a sheaf into this CPU's shard, the node's blocks or, if it is full, another CPU's shard.
