@@ -46,14 +46,9 @@
 
 static struct os_lock drain_lock = OS_LOCK_INIT(OS_RANK_DRAIN);
 
-static uint32_t *stop_of(struct sheaf_cache *cache, const struct aim *aim)
-{
-	return (uint32_t *)((char *)cache + aim->stop);
-}
-
 /* Without `wait`, a slot that is locked now is left alone. */
-static void take_locked(const struct aim *aim, struct slot *slot, unsigned int row,
-			struct sheaf **list, bool wait)
+static void take_locked(struct slot *slot, unsigned int row, struct sheaf **list, bool retired,
+			bool wait)
 {
 	/* A slot that was never used is not written: its page may be shared with other CPUs. */
 	if (!os_load_acquire(&slot->lock) && os_load_relaxed(&slot->main) == &sheaf_bootstrap &&
@@ -66,7 +61,7 @@ static void take_locked(const struct aim *aim, struct slot *slot, unsigned int r
 			return;
 		os_sleep_briefly();
 	}
-	aim->take(slot, row, list);
+	taken_take(slot, row, list, retired);
 	os_store_release(&slot->lock, 0);
 }
 
@@ -77,13 +72,14 @@ static bool end_sections(void)
 	return os.backend != OS_BACKEND_RSEQ || os_membarrier();
 }
 
-static void put_back(struct drain *drain, const struct aim *aim)
+static void put_back(struct drain *drain, bool retired)
 {
 	struct sheaf *sheaf;
 
 	while ((sheaf = drain->taken) != NULL) {
 		drain->taken = sheaf->next;
-		aim->put_back(slot_of_row(drain->cache->at.handle, taken_row(sheaf)), sheaf);
+		taken_put_back(slot_of_row(drain->cache->at.handle, taken_row(sheaf)), sheaf,
+			       retired);
 	}
 }
 
@@ -92,7 +88,7 @@ static bool is_in(const uint64_t *rows, unsigned int row)
 	return !rows || rows[row / 64] >> row % 64 & 1;
 }
 
-static void take_rows(struct drain *drain, const struct aim *aim)
+static void take_rows(struct drain *drain, bool retired)
 {
 	unsigned int end = drain->end ? drain->end : os.nr_rows;
 	char *handle = drain->cache->at.handle;
@@ -103,20 +99,20 @@ static void take_rows(struct drain *drain, const struct aim *aim)
 		if (!is_in(drain->rows, row))
 			continue;
 		if (os.backend == OS_BACKEND_RSEQ)
-			aim->take(slot, row, &drain->taken);
+			taken_take(slot, row, &drain->taken, retired);
 		else
-			take_locked(aim, slot, row, &drain->taken, !drain->end);
+			take_locked(slot, row, &drain->taken, retired, !drain->end);
 	}
 }
 
 /* Take from every slot of these caches; leaves stop set. Returns false, with nothing taken of a
  * cache that is not quiet, if other CPUs' slots cannot be reached. */
-static bool take_slots(struct drain *first, const struct aim *aim)
+static bool take_slots(struct drain *first, bool retired)
 {
 	bool reached = true, ended;
 
 	for (struct drain *drain = first; drain; drain = drain->next)
-		os_store_release(stop_of(drain->cache, aim), 1);
+		os_store_release(retired ? &drain->cache->at.rcu_stop : &drain->cache->at.stop, 1);
 	/* Pairs with in_hand_sees_drain(), and on the trylock backend with c_section_see_stop(): a
 	 * thread that shows a sheaf in hand, or opens a slot or takes its lock, after this sees
 	 * stop. */
@@ -124,14 +120,14 @@ static bool take_slots(struct drain *first, const struct aim *aim)
 	ended = end_sections();
 	for (struct drain *drain = first; drain; drain = drain->next)
 		if (ended || drain->cache->quiet)
-			take_rows(drain, aim);
+			take_rows(drain, retired);
 		else
 			reached = false;
 	if (!reached || end_sections())
 		return reached;
 	for (struct drain *drain = first; drain; drain = drain->next)
 		if (!drain->cache->quiet) {
-			put_back(drain, aim);
+			put_back(drain, retired);
 			reached = false;
 		}
 	return reached;
@@ -217,7 +213,7 @@ static __attribute__((unused)) bool taken_slots_stay_empty(const struct drain *d
 static bool empty_slots_and_barns(struct sheaf_cache *cache)
 {
 	struct drain drain = {.cache = cache};
-	bool reached = take_slots(&drain, &aim_objects);
+	bool reached = take_slots(&drain, false);
 
 	wait_in_hand(cache);
 	/* SECTION-S4, REMOTE-M3 */
@@ -308,7 +304,7 @@ void sheaf_wait_for_drain(void)
 
 void sheaf_drain_rows(struct drain *first)
 {
-	take_slots(first, &aim_objects);
+	take_slots(first, false);
 	for (struct drain *drain = first; drain; drain = drain->next) {
 		/* SECTION-S4 */
 		os_assert(taken_slots_stay_empty(drain));
@@ -333,7 +329,7 @@ bool drain_rcu(struct drain *first)
 	bool reached;
 
 	os_lock(&drain_lock);
-	reached = take_slots(first, &aim_retired);
+	reached = take_slots(first, true);
 	/* From now on they retire as usual: the sheaves are ours. */
 	for (struct drain *drain = first; drain; drain = drain->next)
 		os_store_release(&drain->cache->at.rcu_stop, 0);

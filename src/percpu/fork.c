@@ -47,7 +47,7 @@ static void queue_in_child(struct sheaf_cache *cache)
 	struct drain drain = {.cache = cache};
 
 	rows_for_each (cache->at.handle, row)
-		aim_retired.take(slot_of_row(cache->at.handle, row), row, &drain.taken);
+		taken_take(slot_of_row(cache->at.handle, row), row, &drain.taken, true);
 	drain_queue_taken(&drain);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What a drain takes from a slot (drain.c): one function for freed objects, one for retired ones,
- * and for each the way back. A sheaf that was taken remembers its row and its place in the slot.
+ * What a drain takes from a slot (drain.c), of freed or of retired objects, and the way back. A
+ * sheaf that was taken remembers its row and its place in the slot.
  *
  *  1. A slot always holds sheaves, of which the bootstrap sheaf is one: others may look at it at
  *     any time (view_slot).
@@ -53,12 +53,10 @@ static void take_remote(struct slot *slot, unsigned int row, struct sheaf **list
 	}
 }
 
-/* Take the slot's two sheaves and leave the bootstrap sheaf; take those for other nodes. */
-static void take_slot(struct slot *slot, unsigned int row, struct sheaf **list)
+static void take_main_and_spare(struct slot *slot, unsigned int row, struct sheaf **list)
 {
 	struct sheaf *m = os_load_relaxed(&slot->main), *spare = slot_spare(slot);
 
-	take_remote(slot, row, list, false);
 	if (m == &sheaf_bootstrap && !spare)
 		return;
 	exchange(slot, &sheaf_bootstrap, NULL);
@@ -66,53 +64,42 @@ static void take_slot(struct slot *slot, unsigned int row, struct sheaf **list)
 	push_taken(list, spare, row, TAKEN_SPARE);
 }
 
-static void put_back_remote(struct slot *slot, struct sheaf *sheaf, bool retired)
-{
-	uintptr_t *cell = &slot->cells[slot_remote_cell(taken_place_of(sheaf) - TAKEN_REMOTE)];
-
-	sheaf->filled_by = remote_kind(page_node(sheaf->objects[0]), retired) + 1;
-	os_store_release(cell, (uintptr_t)sheaf);
-}
-
-static void put_back_slot(struct slot *slot, struct sheaf *sheaf)
-{
-	unsigned int place = taken_place_of(sheaf);
-
-	if (place >= TAKEN_REMOTE) {
-		put_back_remote(slot, sheaf, false);
-		return;
-	}
-	/* Set by a refill: the CPU that filled it is forgotten. */
-	sheaf->taken_from = 0;
-	if (place == TAKEN_SPARE) {
-		exchange(slot, os_load_relaxed(&slot->main), sheaf);
-	} else {
-		exchange(slot, sheaf, slot_spare(slot));
-	}
-}
-
-const struct aim aim_objects = {take_slot, put_back_slot, offsetof(struct sheaf_cache, at.stop)};
-
 static void take_rcu_free(struct slot *slot, unsigned int row, struct sheaf **list)
 {
 	struct sheaf *sheaf = os_load_relaxed(&slot->rcu_free);
 
 	/* SECTION-S1 */
 	os_assert(sheaf != NULL);
-	take_remote(slot, row, list, true);
 	if (sheaf == &sheaf_bootstrap)
 		return;
 	os_store_release(&slot->rcu_free, &sheaf_bootstrap);
 	push_taken(list, sheaf, row, TAKEN_MAIN);
 }
 
-static void put_back_rcu_free(struct slot *slot, struct sheaf *sheaf)
+void taken_take(struct slot *slot, unsigned int row, struct sheaf **list, bool retired)
 {
-	if (taken_place_of(sheaf) >= TAKEN_REMOTE)
-		put_back_remote(slot, sheaf, true);
-	else
-		os_store_release(&slot->rcu_free, sheaf);
+	take_remote(slot, row, list, retired);
+	(retired ? take_rcu_free : take_main_and_spare)(slot, row, list);
 }
 
-const struct aim aim_retired = {take_rcu_free, put_back_rcu_free,
-				offsetof(struct sheaf_cache, at.rcu_stop)};
+void taken_put_back(struct slot *slot, struct sheaf *sheaf, bool retired)
+{
+	unsigned int place = taken_place_of(sheaf);
+
+	if (place >= TAKEN_REMOTE) {
+		sheaf->filled_by = remote_kind(page_node(sheaf->objects[0]), retired) + 1;
+		os_store_release(&slot->cells[slot_remote_cell(place - TAKEN_REMOTE)],
+				 (uintptr_t)sheaf);
+		return;
+	}
+	if (retired) {
+		os_store_release(&slot->rcu_free, sheaf);
+		return;
+	}
+	/* Set by a refill: the CPU that filled it is forgotten. */
+	sheaf->taken_from = 0;
+	if (place == TAKEN_SPARE)
+		exchange(slot, os_load_relaxed(&slot->main), sheaf);
+	else
+		exchange(slot, sheaf, slot_spare(slot));
+}

@@ -6,15 +6,6 @@
 #include "percpu/rows.h"
 #include "percpu/sheaf.h"
 
-/* What a drain takes from a slot. */
-struct aim {
-	/* Take the sheaf out and leave the bootstrap sheaf. */
-	void (*take)(struct slot *slot, unsigned int row, struct sheaf **list);
-	/* Undo this for one of the sheaves. */
-	void (*put_back)(struct slot *slot, struct sheaf *sheaf);
-	size_t stop; /* the stop word that concerns it: its offset in the cache */
-};
-
 /* In taken_from, with the row: from where in its slot. */
 enum taken_place {
 	TAKEN_MAIN,
@@ -23,10 +14,11 @@ enum taken_place {
 	TAKEN_PLACES = TAKEN_REMOTE + SLOT_REMOTE
 };
 
-/* Main and spare; remote sheaves of freed objects. */
-extern const struct aim aim_objects;
-/* The rcu_free sheaf; remote sheaves of retired objects. */
-extern const struct aim aim_retired;
+/* Take main, spare and remote sheaves of freed objects; or, retired, rcu_free and those of retired
+ * ones. Leaves the bootstrap sheaf. */
+void taken_take(struct slot *slot, unsigned int row, struct sheaf **list, bool retired);
+/* Undo this for one of the sheaves. */
+void taken_put_back(struct slot *slot, struct sheaf *sheaf, bool retired);
 
 static inline unsigned int taken_row(const struct sheaf *taken)
 {
