@@ -205,12 +205,6 @@ void sheaf_flow(struct sheaf_cache *cache, const struct sheaf *full, unsigned in
 	see_direction(cache, !full->filled_by || full->filled_by == cpu + 1);
 }
 
-void sheaf_flow_cold(struct sheaf_cache *cache)
-{
-	sheaf_see_volume(cache);
-	see_direction(cache, false);
-}
-
 void sheaf_forget_flow(struct sheaf_cache *cache)
 {
 	uint32_t first = sheaf_first_capacity(os_load_relaxed(&cache->capacities));

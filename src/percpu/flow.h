@@ -5,10 +5,8 @@
 
 #include "percpu/sheaf.h"
 
-/* This CPU is about to allocate from a full sheaf from a barn: see flow.c. */
+/* This CPU is about to allocate from a full sheaf that was in no slot: see flow.c. */
 void sheaf_flow(struct sheaf_cache *cache, const struct sheaf *full, unsigned int cpu);
-/* The same for a sheaf whose objects no CPU has touched during a grace period. */
-void sheaf_flow_cold(struct sheaf_cache *cache);
 /* Count a swap, exchange, refill or flush. Returns true for a while after sheaves became larger. */
 bool sheaf_see_volume(struct sheaf_cache *cache);
 /* This CPU's shard has no full sheaf for an allocation or, with too_many, no room for another. */

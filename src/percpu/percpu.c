@@ -184,7 +184,7 @@ static void *alloc_after_grace(struct sheaf_cache *cache, unsigned int node, str
 		full = rcu_take(rcu, node, all);
 	if (full) {
 		stat_add(&cache->slab, STAT_rcu_reuse, 1);
-		sheaf_flow_cold(cache);
+		sheaf_flow(cache, full, os_cpu());
 		object = take_newest(full);
 		sheaf_hand_over(cache, install_full(cache, full));
 	}
@@ -248,12 +248,15 @@ static void *replace_empty_main(struct sheaf_cache *cache)
 	return object;
 }
 
-/* Install a sheaf with room in place of a full main. Returns the sheaf that it replaced, or the new
- * sheaf if it cannot be installed. */
-static struct sheaf *install_empty(struct sheaf_cache *cache, struct sheaf *empty, unsigned int cpu)
+/* Install an empty sheaf, with this object, in place of a full main. Returns the sheaf that it
+ * replaced, or the new sheaf if it cannot be installed. */
+static struct sheaf *install_empty(struct sheaf_cache *cache, struct sheaf *empty, void *object,
+				   unsigned int cpu)
 {
 	struct sheaf *old = empty;
 
+	empty->objects[0] = object;
+	os_store_relaxed(&empty->word, 1);
 	sheaf_arm(cache, empty);
 	slab_mark(&cache->slab, MARK_SHEAVES);
 	if (section_replace_spare(&cache->at, empty, &old)) {
@@ -287,15 +290,11 @@ static bool reuse_full_spare(struct sheaf_cache *cache, void *object)
 	spare = sheaf_take_spare(cache);
 	fits = spare && sheaf_fits(cache, spare);
 	if (fits) {
-		unsigned int cpu = spare->filled_by - 1;
-
 		stat_add(&cache->slab, STAT_replace_full_only, 1);
 		stat_add(&cache->slab, STAT_barn_put_fail, 1);
 		sheaf_see_volume(cache);
 		sheaf_flush(cache, spare);
-		spare->objects[0] = object;
-		os_store_relaxed(&spare->word, 1);
-		spare = install_empty(cache, spare, cpu);
+		spare = install_empty(cache, spare, object, spare->filled_by - 1);
 	}
 	sheaf_hand_over(cache, spare);
 	in_hand_end(in_hand);
@@ -307,7 +306,8 @@ static bool replace_full_main(struct sheaf_cache *cache, void *object)
 {
 	struct sheaf *empty, *old;
 	struct barn_cell cell;
-	uint32_t *in_hand;
+	uint32_t *in_hand = NULL;
+	bool exchanged;
 
 	idle_mark_busy();
 	if (!can_install(cache))
@@ -315,34 +315,25 @@ static bool replace_full_main(struct sheaf_cache *cache, void *object)
 	if (reuse_full_spare(cache, object))
 		return true;
 	empty = sheaf_begin_empty(cache, os_node(), NULL, &cell);
-	if (empty && cell.may_be_full && !sheaf_budget_is_over()) {
-		empty->objects[0] = object;
-		os_store_relaxed(&empty->word, 1);
-		old = install_empty(cache, empty, cell.cpu);
-		if (old && old->size == old->capacity) {
-			stat_add(&cache->slab, STAT_exchange_full, 1);
-			barn_finish(cache, &cell, old);
-			return true;
-		}
-		stat_add(&cache->slab, STAT_replace_full_only, 1);
-		stat_add(&cache->slab, STAT_barn_get_empty, 1);
-		sheaf_hand_over(cache, old);
-		barn_finish(cache, &cell, NULL);
-		return true;
-	}
-	stat_add(&cache->slab, STAT_replace_full_only, 1);
-	stat_add(&cache->slab, STAT_barn_get_empty, empty != NULL);
-	if (empty)
-		barn_finish(cache, &cell, NULL);
-	else
+	if (!empty) {
 		empty = sheaf_new(cache);
-	if (!empty)
-		return false;
-	in_hand = in_hand_begin(cache);
-	empty->objects[0] = object;
-	os_store_relaxed(&empty->word, 1);
-	sheaf_hand_over(cache, install_empty(cache, empty, cell.cpu));
-	in_hand_end(in_hand);
+		if (!empty)
+			return false;
+		in_hand = in_hand_begin(cache);
+	}
+	old = install_empty(cache, empty, object, cell.cpu);
+	exchanged = !in_hand && cell.may_be_full && old && old->size == old->capacity &&
+		    !sheaf_budget_is_over();
+	stat_add(&cache->slab, exchanged ? STAT_exchange_full : STAT_replace_full_only, 1);
+	stat_add(&cache->slab, STAT_barn_get_empty, !in_hand && !exchanged);
+	if (!exchanged) {
+		sheaf_hand_over(cache, old);
+		old = NULL;
+	}
+	if (in_hand)
+		in_hand_end(in_hand);
+	else
+		barn_finish(cache, &cell, old);
 	return true;
 }
 
