@@ -57,13 +57,6 @@ struct sheaf *prefill_lend_spare(struct sheaf_cache *cache)
 	return lend(cache, spare);
 }
 
-static void barn_got(struct sheaf_cache *cache, struct sheaf *full, struct barn_cell *cell)
-{
-	sheaf_flow(cache, full, cell->cpu);
-	stat_add(&cache->slab, STAT_barn_get_prefill, 1);
-	barn_finish(cache, cell, NULL);
-}
-
 /* Lend a full sheaf, from the barn or after its grace period; NULL: there is none. */
 static struct sheaf *lend_full(struct sheaf_cache *cache)
 {
@@ -72,7 +65,9 @@ static struct sheaf *lend_full(struct sheaf_cache *cache)
 	struct sheaf_rcu *rcu = os_load_acquire(&cache->rcu);
 
 	if (full) {
-		barn_got(cache, full, &cell);
+		sheaf_flow(cache, full, cell.cpu);
+		stat_add(&cache->slab, STAT_barn_get_prefill, 1);
+		barn_finish(cache, &cell, NULL);
 	} else if (rcu) {
 		rcu_poll(rcu);
 		full = rcu_take(rcu, os_node(), false);
@@ -148,32 +143,6 @@ unsigned int prefill_fill(struct sheaf_cache *cache, struct sheaf *sheaf, unsign
 	return sheaf->size;
 }
 
-/* Only a look: the spare may be filled or emptied before this returns. */
-static bool has_bootstrap_spare(struct sheaf_cache *cache)
-{
-	const struct slot *slot = slot_of_row(cache->at.handle, os_row());
-	uintptr_t m = (uintptr_t)os_load_relaxed(&slot->main);
-
-	return (os_load_relaxed(&slot->pair) ^ m) == (uintptr_t)&sheaf_bootstrap;
-}
-
-/*
- * Replace the bootstrap sheaf; a sheaf that another thread has put there meanwhile is handed over.
- */
-static bool replace_bootstrap_spare(struct sheaf_cache *cache, struct sheaf *sheaf)
-{
-	uint32_t *in_hand = in_hand_begin(cache);
-	struct sheaf *old = NULL;
-	bool done = section_replace_spare(&cache->at, sheaf, &old);
-
-	/* PREFILL-F1: no slot had the lent sheaf. */
-	os_assert(!done || old != sheaf);
-	if (done)
-		sheaf_hand_over(cache, old);
-	in_hand_end(in_hand);
-	return done;
-}
-
 bool prefill_return_spare(struct sheaf_cache *cache, struct sheaf *sheaf)
 {
 	uint32_t size = sheaf->size;
@@ -184,15 +153,13 @@ bool prefill_return_spare(struct sheaf_cache *cache, struct sheaf *sheaf)
 	sheaf_set_size(sheaf, size);
 	sheaf_arm(cache, sheaf);
 	sheaf->lent_by = NULL;
-	slab_mark(&cache->slab, MARK_SHEAVES);
-	if (!section_put_spare(&cache->at, sheaf) &&
-	    !(has_bootstrap_spare(cache) && replace_bootstrap_spare(cache, sheaf))) {
+	if (!section_put_spare(&cache->at, sheaf)) {
 		sheaf->lent_by = cache->at.handle;
 		return false;
 	}
-	stat_add(&cache->slab, STAT_free_fastpath, size);
-	/* A drain may have been here meanwhile, which did not wait for this thread (PREFILL-F2). */
+	/* Not before: no drain waits for this thread (MARKS-F2). */
 	slab_mark(&cache->slab, MARK_SHEAVES);
+	stat_add(&cache->slab, STAT_free_fastpath, size);
 	stat_add(&cache->slab, STAT_sheaf_return_fast, 1);
 	return true;
 }

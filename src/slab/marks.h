@@ -19,8 +19,8 @@
  *      MARK_SHEAVES before that, and a drain waits for them.
  *  MARKS-F2. A thread sets MARK_SHEAVES while it shows a sheaf in hand, and before it puts it into
  *      a slot or a barn. A drain that cleared the bit before that waits for the thread, which
- *      cannot put the sheaf into a slot meanwhile. The spare of a prefilled sheaf's return is
- *      marked again afterwards, because that thread is not waited for (percpu/prefill.c).
+ *      cannot put the sheaf into a slot meanwhile. No drain waits for a thread that returns a
+ *      prefilled sheaf, so it sets the bit afterwards, before its call returns (percpu/prefill.c).
  *  MARKS-F3. The other bits are set after the place has something; MARK_EMPTY under the node's
  *      lock.
  *  MARKS-F4. `slab_marked` counts each bit that is set, before and after: if both counts are equal,
