@@ -300,20 +300,15 @@ static struct sheaf_rcu *rcu_of_user(struct grace_user *user)
 	return user->ops == &sheaves_ops ? (struct sheaf_rcu *)user : NULL;
 }
 
-/* What is done with a lock around fork(). */
-struct fork_act {
-	void (*act)(struct os_lock *lock, uint32_t *taken);
-};
-
-static void act_on_queues(struct grace_user *user, void *data)
+static void lock_queues(struct grace_user *user, void *unlock)
 {
-	const struct fork_act *fork = data;
 	struct sheaf_rcu *rcu = rcu_of_user(user);
 
 	if (!rcu)
 		return;
 	rcu_queues_for_each (rcu, i)
-		fork->act(&rcu->queues[i].lock, &rcu->queues[i].locked_by_fork);
+		(unlock ? os_unlock_after_fork : os_lock_for_fork)(&rcu->queues[i].lock,
+								   &rcu->queues[i].locked_by_fork);
 }
 
 static void reset_queues(struct grace_user *user, void *lost)
@@ -335,12 +330,12 @@ static void reset_queues(struct grace_user *user, void *lost)
 
 void sheaf_rcu_lock_for_fork(void)
 {
-	grace_for_each_user(act_on_queues, &(struct fork_act){os_lock_for_fork});
+	grace_for_each_user(lock_queues, NULL);
 }
 
 void sheaf_rcu_unlock_after_fork(void)
 {
-	grace_for_each_user(act_on_queues, &(struct fork_act){os_unlock_after_fork});
+	grace_for_each_user(lock_queues, &(bool){true});
 }
 
 unsigned int sheaf_rcu_reset_in_child(void)
