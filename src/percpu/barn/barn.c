@@ -314,30 +314,13 @@ bool barn_put_full(struct sheaf_cache *cache, unsigned int node, struct sheaf *s
 	return done;
 }
 
-static bool put_empty_in_blocks(struct sheaf_cache *cache, struct barn *barn, struct sheaf *sheaf)
-{
-	unsigned int left = os_load_relaxed(&cache->barn_full);
-
-	for (unsigned int i = 0; left && i < BARN_BLOCKS; i++) {
-		struct barn_block *block = barn_block_of(barn, i, true);
-
-		if (!block)
-			break;
-		const struct cells cells = block_cells(block, left);
-
-		if (cells_put_empty(&cells, sheaf, false))
-			return true;
-		left -= left < BARN_BLOCK_CELLS ? left : BARN_BLOCK_CELLS;
-	}
-	return false;
-}
-
 bool barn_put_empty(struct sheaf_cache *cache, struct sheaf *sheaf)
 {
 	struct barn *barn = barn_of(cache, os_node(), true);
+	const struct barn_search s = {.cache = cache, .barn = barn, .put = sheaf};
 
 	if (!barn || sheaf_budget_is_over() ||
-	    !(put_empty_near(cache, sheaf, true) || put_empty_in_blocks(cache, barn, sheaf)))
+	    !(put_empty_near(cache, sheaf, true) || search_blocks(&s)))
 		return false;
 	forget_found_none(barn, BARN_EMPTY_SHEAF);
 	return true;

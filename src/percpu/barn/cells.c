@@ -94,13 +94,6 @@ static bool put_full(const struct sheaf_cache *cache, const struct cells *cells,
 	return true;
 }
 
-struct sheaf *cells_search(const struct barn_search *s, const struct cells *cells)
-{
-	if (s->put)
-		return put_full(s->cache, cells, s->put, s->displaced) ? s->put : NULL;
-	return find_cell(s, cells);
-}
-
 void cells_mark_seen(uintptr_t *at, bool full)
 {
 	for (unsigned int i = 0; i < barn_shard_cells(); i++) {
@@ -123,6 +116,15 @@ bool cells_put_empty(const struct cells *cells, struct sheaf *sheaf, bool below)
 			return true;
 	}
 	return false;
+}
+
+struct sheaf *cells_search(const struct barn_search *s, const struct cells *cells)
+{
+	if (s->put && s->put->size)
+		return put_full(s->cache, cells, s->put, s->displaced) ? s->put : NULL;
+	if (s->put)
+		return cells_put_empty(cells, s->put, false) ? s->put : NULL;
+	return find_cell(s, cells);
 }
 
 bool cells_have_room(const struct cells *cells)

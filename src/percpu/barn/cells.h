@@ -35,7 +35,7 @@ struct barn_search {
 	struct sheaf *put, **displaced; /* see barn_put_full() */
 };
 
-/* Search these cells. Returns the sheaf that was found, or put; or NULL. */
+/* Search these cells. Returns the sheaf that was found, or put, full or empty; or NULL. */
 struct sheaf *cells_search(const struct barn_search *s, const struct cells *cells);
 /* The full (empty) sheaves of this shard were seen by another CPU. */
 void cells_mark_seen(uintptr_t *at, bool full);
