@@ -26,23 +26,35 @@
 #define RSEQ_TRIES	   4
 #define RSEQ_ALWAYS_INLINE static OS_ALWAYS_INLINE
 
+/* Operands: several of them as one argument of a macro. */
+#define RSEQ_LIST(...) __VA_ARGS__
+
+/* The rest of a function with one try: run the section and return `done`, or false if it leaves or
+ * is aborted. */
+/* clang-format off */
+#define RSEQ_TRY(ROW, TEXT, OUTPUTS, INPUTS, done)                                                 \
+	__asm__ volatile goto(SHEAF_RSEQ_BEGIN ROW TEXT SHEAF_RSEQ_END(slow)                       \
+			      : OUTPUTS                                                            \
+			      : INPUTS                                                             \
+			      : SHEAF_RSEQ_CLOBBERS                                                \
+			      : slow);                                                             \
+	SHEAF_KEEP_OUTPUTS;                                                                        \
+	return done;                                                                               \
+slow:                                                                                              \
+	return false
+/* clang-format on */
+
 #define RSEQ_DEFINE_POP(suffix, ROW, POP)                                                          \
 	RSEQ_ALWAYS_INLINE bool rseq_pop_##suffix(char *handle, void **popped)                     \
 	{                                                                                          \
 		void *object, *m;                                                                  \
 		uintptr_t t, w;                                                                    \
                                                                                                    \
-		__asm__ volatile goto(                                                             \
-			SHEAF_RSEQ_BEGIN ROW POP SHEAF_RSEQ_END(slow)                              \
-			: [object] "=&r"(object), [m] "=&r"(m), [t] "=&r"(t), [w] "=&r"(w)         \
-			: [handle] "r"(handle), [area] "r"(os.rseq_offset)                         \
-			: SHEAF_RSEQ_CLOBBERS                                                      \
-			: slow);                                                                   \
-		SHEAF_KEEP_OUTPUTS;                                                                \
-		*popped = object;                                                                  \
-		return true;                                                                       \
-	slow:                                                                                      \
-		return false;                                                                      \
+		RSEQ_TRY(ROW, POP,                                                                 \
+			 RSEQ_LIST([object] "=&r"(object), [m] "=&r"(m), [t] "=&r"(t),             \
+				   [w] "=&r"(w)),                                                  \
+			 RSEQ_LIST([handle] "r"(handle), [area] "r"(os.rseq_offset)),              \
+			 (*popped = object, true));                                                \
 	}
 
 #define RSEQ_DEFINE_PUSH_IN(suffix, ROW, PUSH)                                                     \
@@ -52,15 +64,10 @@
 		void *m;                                                                           \
 		uintptr_t t, w, i;                                                                 \
                                                                                                    \
-		__asm__ volatile goto(                                                             \
-			SHEAF_RSEQ_BEGIN ROW PUSH SHEAF_RSEQ_END(slow)                             \
-			: [m] "=&r"(m), [t] "=&r"(t), [w] "=&r"(w), [i] "=&r"(i)                   \
-			: [handle] "r"(handle), [area] "r"(area), [object] "r"(object)             \
-			: SHEAF_RSEQ_CLOBBERS                                                      \
-			: slow);                                                                   \
-		return true;                                                                       \
-	slow:                                                                                      \
-		return false;                                                                      \
+		RSEQ_TRY(ROW, PUSH,                                                                \
+			 RSEQ_LIST([m] "=&r"(m), [t] "=&r"(t), [w] "=&r"(w), [i] "=&r"(i)),        \
+			 RSEQ_LIST([handle] "r"(handle), [area] "r"(area), [object] "r"(object)),  \
+			 true);                                                                    \
 	}
 
 #define RSEQ_DEFINE_PUSH(suffix, ROW, PUSH)                                                        \
@@ -104,10 +111,9 @@ RSEQ_DEFINE_AGAIN(cpu_id, RSEQ_ROW_CPU_ID_AGAIN)
 	(os.id_offset == RSEQ_CPU_ID ? USE(cpu_id##kind) : USE(mm_cid##kind))
 #define RSEQ_BY_ID(USE) (os.counting ? RSEQ_BY_INDEX(USE, _counted) : RSEQ_BY_INDEX(USE, ))
 
-/* Operands of sections by either index; several of them as one argument of a macro. */
+/* Operands of sections by either index. */
 #define RSEQ_PLACE(cache)                                                                          \
 	[handle] "r"(cache), [area] "r"(os.rseq_offset), [id] "r"((ptrdiff_t)os.id_offset)
-#define RSEQ_LIST(...) __VA_ARGS__
 
 /* By either index, where events are not counted. */
 RSEQ_ALWAYS_INLINE bool rseq_pop(char *handle, void **popped)
@@ -115,16 +121,9 @@ RSEQ_ALWAYS_INLINE bool rseq_pop(char *handle, void **popped)
 	void *object, *m;
 	uintptr_t t;
 
-	__asm__ volatile goto(SHEAF_RSEQ_BEGIN SHEAF_RSEQ_ROW SHEAF_RSEQ_POP SHEAF_RSEQ_END(slow)
-			      : [object] "=&r"(object), [m] "=&r"(m), [t] "=&r"(t)
-			      : RSEQ_PLACE(handle)
-			      : SHEAF_RSEQ_CLOBBERS
-			      : slow);
-	SHEAF_KEEP_OUTPUTS;
-	*popped = object;
-	return true;
-slow:
-	return false;
+	RSEQ_TRY(SHEAF_RSEQ_ROW, SHEAF_RSEQ_POP,
+		 RSEQ_LIST([object] "=&r"(object), [m] "=&r"(m), [t] "=&r"(t)),
+		 RSEQ_LIST(RSEQ_PLACE(handle)), (*popped = object, true));
 }
 
 RSEQ_ALWAYS_INLINE bool rseq_push(char *handle, void *object)
@@ -132,14 +131,8 @@ RSEQ_ALWAYS_INLINE bool rseq_push(char *handle, void *object)
 	uintptr_t t;
 	void *m;
 
-	__asm__ volatile goto(SHEAF_RSEQ_BEGIN SHEAF_RSEQ_ROW SHEAF_RSEQ_PUSH SHEAF_RSEQ_END(slow)
-			      : [m] "=&r"(m), [t] "=&r"(t)
-			      : RSEQ_PLACE(handle), [object] "r"(object)
-			      : SHEAF_RSEQ_CLOBBERS
-			      : slow);
-	return true;
-slow:
-	return false;
+	RSEQ_TRY(SHEAF_RSEQ_ROW, SHEAF_RSEQ_PUSH, RSEQ_LIST([m] "=&r"(m), [t] "=&r"(t)),
+		 RSEQ_LIST(RSEQ_PLACE(handle), [object] "r"(object)), true);
 }
 
 /* Hides the number of tries. Otherwise gcc makes a copy of the section for each try, the copies
@@ -315,14 +308,8 @@ RSEQ_ALWAYS_INLINE bool rseq_stock(struct section_slots *s, unsigned int cell, u
 	{                                                                                          \
 		uintptr_t t, w;                                                                    \
                                                                                                    \
-		__asm__ volatile goto(SHEAF_RSEQ_BEGIN ROW STOCK SHEAF_RSEQ_END(slow)              \
-				      : [t] "=&r"(t), [w] "=&r"(w), [key] "+&r"(key)               \
-				      : [handle] "r"(cell), [area] "r"(area), [add] "r"(n)         \
-				      : SHEAF_RSEQ_CLOBBERS                                        \
-				      : slow);                                                     \
-		return true;                                                                       \
-	slow:                                                                                      \
-		return false;                                                                      \
+		RSEQ_TRY(ROW, STOCK, RSEQ_LIST([t] "=&r"(t), [w] "=&r"(w), [key] "+&r"(key)),      \
+			 RSEQ_LIST([handle] "r"(cell), [area] "r"(area), [add] "r"(n)), true);     \
 	}
 
 RSEQ_DEFINE_STOCK(mm_cid_more, RSEQ_ROW_MM_CID, RSEQ_STOCK)
