@@ -37,7 +37,7 @@ void os_init(void)
 }
 
 /* A simulation may try any options on any machine, so it reports nothing. */
-void os_tell_start(void)
+void os_report_start(void)
 {
 }
 

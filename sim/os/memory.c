@@ -83,7 +83,7 @@ size_t os_memory(void)
 	return SIZE_MAX;
 }
 
-bool os_memory_look(void)
+bool os_memory_refresh(void)
 {
 	return false;
 }

@@ -38,7 +38,7 @@ static void see_memory(uint32_t now)
 	if (now - house.looked_at < MEMORY_MS)
 		return;
 	house.looked_at = now;
-	if (!os_memory_look())
+	if (!os_memory_refresh())
 		return;
 	sheaf_budget_init();
 	quarantine_fit();

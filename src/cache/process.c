@@ -241,7 +241,7 @@ bool caches_ready(void)
 		os_channel_open();
 	os_report_kept();
 	if (begun)
-		os_tell_start();
+		os_report_start();
 	return os_load_acquire(&caches.ready);
 }
 

@@ -160,7 +160,7 @@ static void renew(struct grace *grace)
 	if (busy)
 		make_batches(grace);
 	grace->poll_taken = 0;
-	/* The next object starts a batch at once. */
+	/* The next object starts a batch immediately. */
 	grace->started_at = 0;
 }
 

@@ -38,7 +38,7 @@ static void advance(struct grace *grace, uint64_t number, uint64_t now)
 			return;
 	while (!os_cmpxchg(&grace->done, &done, number));
 	os_store_relaxed(&grace->moved_at, now);
-	os_store_relaxed(&grace->told_stall, 0);
+	os_store_relaxed(&grace->reported_stall, 0);
 }
 
 void grace_hold(struct grace *grace)
@@ -67,7 +67,7 @@ void grace_start_later(struct grace *grace)
 	os_exchange(&grace_some_wanted, 1);
 }
 
-/* This thread itself may hold the lock. The holder looks again when it releases the lock. */
+/* This thread itself may hold the lock. The holder checks again when it releases the lock. */
 static void start_if_wanted(struct grace *grace)
 {
 	if (os_load_acquire(&grace->wanted) && os_trylock(&grace->lock))
@@ -135,7 +135,7 @@ static void settle_user(struct grace_user *user, void *data)
 	pass->waits |= grace_settle(user);
 }
 
-static void tell_users(struct grace *grace, uint64_t now)
+static void serve_users(struct grace *grace, uint64_t now)
 {
 	struct grace_pass pass = {.older_than = os_options.rcu_delay};
 
@@ -149,15 +149,15 @@ static void tell_users(struct grace *grace, uint64_t now)
 		start_at(grace, now);
 }
 
-static void tell_stall(struct grace *grace, uint64_t now)
+static void report_stall(struct grace *grace, uint64_t now)
 {
 	uint64_t for_ms = (now - os_load_relaxed(&grace->moved_at)) / MILLION, bytes;
 
 	if (for_ms < os_options.rcu_stall || for_ms > UINT32_MAX || is_idle(grace) ||
-	    os_load_relaxed(&grace->told_stall))
+	    os_load_relaxed(&grace->reported_stall))
 		return;
 	bytes = grace_sum(grace);
-	if (!bytes || os_exchange(&grace->told_stall, 1))
+	if (!bytes || os_exchange(&grace->reported_stall, 1))
 		return;
 	os_report("RCU (%s): no grace period has ended for %llu ms, and %llu bytes wait for one. "
 		  "Look for a reader that does not leave its read-side section",
@@ -171,12 +171,12 @@ static void batch_passed(struct sheaf_rcu_head *head)
 	uint64_t number = batch->number, now = os_now();
 
 	/* Waiting threads could not report the stall. */
-	tell_stall(grace, now);
+	report_stall(grace, now);
 	os_assert(os_peek(&batch->busy)); /* GRACE-G2 */
 	tsan_release(grace);
 	os_store_release(&batch->busy, 0);
 	advance(grace, number, now);
-	tell_users(grace, now);
+	serve_users(grace, now);
 	os_report_kept();
 }
 
@@ -300,7 +300,7 @@ static void start_spaced(struct grace *grace)
 	/* The line is shared by all who retire objects. */
 	if (now - os_load_relaxed(&grace->asked_at) >= ASKED_NS)
 		os_store_relaxed(&grace->asked_at, now);
-	tell_stall(grace, now);
+	report_stall(grace, now);
 	/* If no batch is in flight, no callback will see the caller's waiting objects. */
 	if (now - os_load_relaxed(&grace->started_at) >= SPACING_NS || is_idle(grace))
 		start_at(grace, now);
@@ -327,7 +327,7 @@ void grace_wait(struct grace *grace, uint64_t number)
 		call = os_enter_program();
 		grace->ops.barrier();
 		os_leave_program(call);
-		tell_stall(grace, os_now());
+		report_stall(grace, os_now());
 	}
 	if (own && !os_load_acquire(&own->busy))
 		pool_free(own, sizeof(*own));
@@ -367,7 +367,7 @@ void grace_barrier(struct grace *grace, struct grace_user *one)
 	visit(grace, one, settle_user, &pass);
 	grace_let_go(grace);
 	os_report_kept();
-	/* A callback must look at what was left. */
+	/* A callback must check what was left. */
 	if (pass.waits && is_idle(grace))
 		grace_start(grace);
 }

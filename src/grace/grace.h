@@ -121,8 +121,8 @@ struct grace {
 	uint32_t wanted;     /* set by a thread that wanted a batch and could not start it */
 	/* By callbacks. */
 	uint64_t done __attribute__((aligned(64)));
-	uint64_t moved_at;   /* when done last moved, or the first batch after that was started */
-	uint32_t told_stall; /* the grace period in progress was reported */
+	uint64_t moved_at; /* when done last moved, or the first batch after that was started */
+	uint32_t reported_stall; /* the grace period in progress was reported */
 	uint32_t locked_by_fork;
 	struct os_lock lock;
 	/* Retired, and neither freed nor allocated again yet, but for what is in the parts; may be

@@ -5,11 +5,11 @@
  *   asker --connect, one line--> abstract socket libsheaf-control-PID --> some call of the library
  *         <------- a line, and a file in memory with the answer -------'
  *
- * The library has no thread, so slow calls look at the socket at their end, one thread at most each
- * CHANNEL_MS. No thread waits for the asker: a later call reads the rest of the line, and an answer
- * is a file, passed by one message that fits into an empty socket. Nobody has to remove the name of
- * an abstract socket. Only the process's user and root get an answer. Users without a number in the
- * process's user namespace all have the same one, so that one gets none.
+ * The library has no thread, so slow calls check the socket before they return, at most one thread
+ * every CHANNEL_MS. No thread waits for the asker: a later call reads the rest of the line, and an
+ * answer is a file, passed by one message that fits into an empty socket. Nobody has to remove the
+ * name of an abstract socket. Only the process's user and root get an answer. Users without a
+ * number in the process's user namespace all have the same one, so that one gets none.
  *
  * Invariants
  *  CHANNEL-N1. One thread at a time is between os_channel_enter() and os_channel_leave(). It is not
@@ -37,7 +37,7 @@
 #define CHANNEL_PATIENCE 1000 /* ms */
 #define CHANNEL_LINE	 256
 
-/* The process has a socket, or needs one: slow calls must look. */
+/* The process has a socket, or needs one: slow calls must check. */
 extern uint32_t os_channel_is_on __attribute__((visibility("hidden")));
 
 /* At the first use, with no lock held: begin to listen. */
@@ -45,7 +45,7 @@ void os_channel_open(void) OS_COLD;
 /* In a forked child. */
 void os_channel_after_fork(void);
 
-/* False: it is too early to look, or another thread is looking. */
+/* False: it is too early to check again, or another thread is checking. */
 bool os_channel_enter(void);
 void os_channel_leave(void);
 /* The line of a request, without its line feed; the caller may change it. NULL: there is none

@@ -76,8 +76,8 @@ void os_count(void *handle, unsigned int i, uint64_t n);
 void *os_counters_head(void);
 /* The number of areas of rows after it, 64 at most: counters of further areas are private. */
 unsigned int os_counters_areas(void);
-/* In linux/counter_file.c. At exit, after the last look at counters: other processes see them no
- * more, and those in the file may be lost. */
+/* In linux/counter_file.c. At exit, after counters were read for the last time: other processes no
+ * longer see them, and those in the file may be lost. */
 void os_counters_end(void);
 
 /*

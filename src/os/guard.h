@@ -32,7 +32,7 @@ enum os_guard {
 enum os_guard os_guard_begin(void *address, size_t size);
 /* Open closed pages of such a range for reading and writing. Their content is unspecified. */
 bool os_guard_open(void *address, size_t size, enum os_guard guard);
-/* Close opened pages, and give their memory back. False: the system refuses; they must not be
+/* Close opened pages and return their memory. False: the system refuses; they must not be
  * opened again, and may still be open. */
 bool os_guard_close(void *address, size_t size, enum os_guard guard);
 

@@ -78,7 +78,7 @@ struct os_machine {
 	uint32_t nr_allowed;   /* CPUs on which it was allowed to run then; at most the quota */
 	uint32_t node_allowed; /* CPUs of the node that has most of them */
 	size_t page_size;      /* the system's page size: see os/memory.h */
-	size_t memory;	       /* os_memory(), a second ago at most while the library is used */
+	size_t memory;	       /* os_memory(), at most a second ago while the library is in use */
 	uint16_t node_of_row[OS_MAX_ROWS];
 	/* CPUs behind one last-level cache have the same number. */
 	uint16_t llc_of_cpu[OS_MAX_ROWS];
@@ -196,6 +196,6 @@ void os_order_nodes(bool known);
 
 /* In linux/start.c. Report which backend runs, if an option asks for it, and options that cannot be
  * followed. Called after os_init(), with no lock held. */
-void os_tell_start(void);
+void os_report_start(void);
 
 #endif

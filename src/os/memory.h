@@ -54,7 +54,7 @@ size_t os_address_limit(void);
  * where that is unknown. */
 size_t os_memory(void);
 /* Read it into os.memory again. Returns true if it has changed. Some system calls. */
-bool os_memory_look(void);
+bool os_memory_refresh(void);
 /* Make reserved addresses usable; they read as zero. Returns false if the system has no memory. */
 bool os_commit(void *address, size_t size);
 /* Reserve addresses and make them usable, until os_unreserve(). NULL: refused. */
@@ -67,7 +67,7 @@ static inline void *os_map(size_t size)
 	os_unreserve(memory, size);
 	return NULL;
 }
-/* Make whole system pages as they were when they were reserved; their memory returns, locked or
+/* Put whole system pages back into the state of reserved ones, and return their memory, locked or
  * not. False: refused. */
 bool os_uncommit(void *address, size_t size);
 /*
@@ -79,8 +79,8 @@ bool os_uncommit(void *address, size_t size);
 bool os_move(void *from, size_t old, void *to, size_t size);
 /*
  * Return the memory of whole system pages in this range to the system; the addresses stay usable
- * and read as zero. Locked memory (mlock, mlockall) goes only if `locked` says so, and the system
- * can (Linux 5.18). False: refused; each of the pages may read as zero, or as before.
+ * and read as zero. Locked memory (mlock, mlockall) is returned only if `locked` is true and the
+ * system can do it (Linux 5.18). False: refused; each of the pages may read as zero, or as before.
  */
 bool os_discard(void *address, size_t size, bool locked);
 /* Lock whole system pages in memory, and leave them out of core dumps. False: refused. */

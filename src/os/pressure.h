@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the system says of memory pressure: that programs waited for memory (PSI, of this process's
- * control group if it reports that, else of the whole system).
+ * Memory pressure: the system reports that programs waited for memory (PSI: of this process's
+ * control group if that is available, else of the whole system).
  *
  * Locks: none; one thread at a time. errno is preserved. Callers: src/cache/housekeeping.c.
  */
@@ -14,12 +14,12 @@
 #define OS_PRESSURE_STALL_US  200000
 #define OS_PRESSURE_WINDOW_US 2000000 /* users without privileges must take whole multiples of it */
 
-/* Ask the system to report it, if that is not so already: the program may close all files, or its
- * control group may go. False: it does not. */
+/* Ask the system for reports, unless it sends them already: the program may close all files, or its
+ * control group may be removed. False: it sends none. */
 bool os_pressure_begin(void);
 /* Has it reported any since the last call? Does not wait. */
 bool os_pressure_seen(void);
-/* In a forked child: what the parent asked for is the parent's. */
+/* In a forked child, which does not get the parent's reports. */
 void os_pressure_in_child(void);
 
 #endif

@@ -3,9 +3,9 @@
  * Around functions of the program that run inside the library's calls: constructors, shrinkers,
  * callbacks of groups and of reports, and a provider's call().
  *
- * Inside, the thread is as it was before the call: its own current group pays, also if the call
- * names another one. Afterwards, errno is what it was. The thread is not cancelled inside: it would
- * leave what its call has begun. os_program_was_left() finds most functions that a program left
+ * Inside, the thread is as it was before the call: its own current group pays, even if the call
+ * names another one. Afterwards, errno is what it was. The thread is not cancelled inside: its call
+ * would be left half done. os_program_was_left() finds most functions that a program left
  * without a return.
  *
  * Callers: whoever calls the program, with no lock held.
@@ -78,7 +78,7 @@ static inline bool os_program_was_left(const struct os_program *call, uintptr_t 
 	return here >= call->frame && !os_on_signal_stack();
 }
 
-/* Such a function is over, as it seems. */
+/* After os_program_was_left(): the function of the program seems to have ended. */
 static inline void os_leave_left_program(struct os_program call)
 {
 	call.error = errno;

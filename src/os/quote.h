@@ -13,8 +13,8 @@
 #define OS_QUOTED 4 /* bytes of one character, at most */
 
 /*
- * Write the first character of *text as it is between quotes, and go on behind it. Returns its
- * bytes; 0 at the end. A quote, a backslash and a line feed are escaped. Any other control
+ * Write the first character of *text as it is between quotes, and advance *text. Returns the bytes
+ * written; 0 at the end. A quote, a backslash and a line feed are escaped. Any other control
  * character, and a byte that is not UTF-8, becomes U+FFFD.
  */
 size_t os_quote_next(const char **text, char quoted[OS_QUOTED]);

@@ -22,7 +22,7 @@ void os_thread_forget(void);
 /*
  * Switch this thread's cancellation off, and back to what the first call returned: around functions
  * of the program, which may contain cancellation points. A thread that ended there would leave
- * what its call of the library had begun. A few nanoseconds.
+ * its call of the library half done. A few nanoseconds.
  */
 int os_cancel_off(void);
 void os_cancel_restore(int before);

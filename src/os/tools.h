@@ -10,7 +10,7 @@
  *   resized  it asked for more or fewer bytes of a block
  *   freed    nobody may use them
  *   close    the same, of bytes that were no block: red zones, pages that are free
- *   open     the library uses these bytes, or they are any code's
+ *   open     the library uses these bytes, or any code may
  *
  * Only src/debug/ reports objects, so a tool knows only the objects of debug caches; under a tool,
  * every cache is a debug cache (src/debug/parse.c). Other caches report nothing, and their calls

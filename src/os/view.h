@@ -21,7 +21,7 @@ struct slot_view {
 	uint32_t main_base, spare_base;
 };
 
-/* Returns false if they were just changing. */
+/* Returns false if they are changing now. */
 bool view_slot(const struct slot *slot, struct slot_view *view);
 
 /* Only if os.counting. Show others the slots that a section of this thread may have changed. */

@@ -136,7 +136,7 @@ static void keep_parts_in_group(void)
 	CHECK(page_usage().dirty <= group.limit / 8);
 	/* What may always stay. */
 	group.limit = 16 * MiB;
-	CHECK(os_memory_look());
+	CHECK(os_memory_refresh());
 	free_all_but_each(128);
 	CHECK(page_usage().used >= MiB);
 	CHECK(page_usage().dirty <= group.limit / 32);

@@ -26,7 +26,7 @@ static struct {
 	uint32_t looked; /* when: ms */
 	uint32_t since;	 /* when the asker came */
 	int cancel;	 /* the looking thread's state before */
-	uint32_t told;
+	uint32_t reported;
 	size_t length; /* of the request so far */
 	char line[CHANNEL_LINE];
 } channel = {.listens = {.file = -1}, .asks = {.file = -1}, .answer = {.file = -1}};
@@ -49,7 +49,7 @@ static void begin_to_listen(void)
 
 	if (os_descriptor_keep(&channel.listens, file) && listen_at_name(channel.listens.file))
 		return;
-	os_report_once_later(&channel.told,
+	os_report_once_later(&channel.reported,
 			     "SHEAF_OPTIONS=control: cannot create the socket (%s); option ignored",
 			     errno == EADDRINUSE ? "another process uses its name"
 						 : strerror(errno));

@@ -38,7 +38,7 @@
 static struct {
 	pid_t owner; /* 0: there is no file */
 	struct os_descriptor file;
-	uint32_t told;
+	uint32_t reported;
 } ours = {.file.file = -1};
 
 static void path_of(pid_t pid, char *path, size_t size)
@@ -155,10 +155,11 @@ int counter_file_extend(size_t size, size_t head, bool exists)
 				     os_descriptor_keep(&ours.file, open_again(path));
 	if (open && grow_to(ours.file.file, size, head))
 		return ours.file.file;
-	os_report_once_later(
-		&ours.told, "statistics: %s cannot be %s (%s); other processes cannot read them",
-		path, exists ? "extended" : "created",
-		errno == EBUSY ? "another process or copy of libsheaf uses it" : strerror(errno));
+	os_report_once_later(&ours.reported,
+			     "statistics: %s cannot be %s (%s); other processes cannot read them",
+			     path, exists ? "extended" : "created",
+			     errno == EBUSY ? "another process or copy of libsheaf uses it"
+					    : strerror(errno));
 	counter_file_remove();
 	return -1;
 }
@@ -176,7 +177,7 @@ bool counter_file_fill(size_t offset, size_t size, size_t step, unsigned int n)
 		done = allocate(file, offset + i * step, size);
 	if (!done)
 		os_report_once_later(
-			&ours.told,
+			&ours.reported,
 			"statistics: %s: %s (%s); other processes will not see all events", path,
 			file < 0 ? "the program closed the file, which cannot be opened again"
 				 : "there is no memory for more",

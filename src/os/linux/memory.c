@@ -85,7 +85,7 @@ size_t os_memory(void)
 	return granted < all ? granted : all;
 }
 
-bool os_memory_look(void)
+bool os_memory_refresh(void)
 {
 	size_t now = os_memory();
 	bool changed = now != os_load_relaxed(&os.memory);

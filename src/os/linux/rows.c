@@ -3,8 +3,8 @@
  * Rows of slots, and of counters.
  *
  * A fresh slot must hold the bootstrap sheaf, but a machine may have hundreds of CPUs and a program
- * thousands of caches: see template.c. If memfd_create() is refused, every row is written at once
- * instead, and areas are mapped one at a time.
+ * thousands of caches: see template.c. If memfd_create() is refused, every row is written
+ * immediately instead, and areas are mapped one at a time.
  */
 #include <sys/mman.h>
 

@@ -53,7 +53,7 @@ static struct {
 	char *beyond[MOST_AREAS - MAX_AREAS]; /* the rows of further areas */
 	size_t size;			      /* of a plane of an area */
 	unsigned int nr_areas;
-	uint32_t told;
+	uint32_t reported;
 } shared;
 
 static size_t offset_of_area(unsigned int i)
@@ -113,7 +113,7 @@ static bool map_beyond(char *rows)
 	if (n == MOST_AREAS || !map_planes(rows, shared.size, -1, 0))
 		return false;
 	if (shared.areas[MAX_AREAS - 1].in_file)
-		os_report_once_later(&shared.told,
+		os_report_once_later(&shared.reported,
 				     "statistics: other processes see the first %u caches only. "
 				     "The program's own statistics have all",
 				     MAX_AREAS * SLOTS_PER_ROW);

@@ -42,7 +42,7 @@ static void report_setup(void)
 		os_plural(os.nr_cpus), os.nr_allowed, options);
 }
 
-void os_tell_start(void)
+void os_report_start(void)
 {
 	if (os_options.help)
 		os_options_help();

@@ -2,7 +2,7 @@
 /*
  * The table of options, for the files that read and print them. options.h has the list.
  *
- * Callers: src/os/option*.c.
+ * Callers: src/os/options/.
  */
 #ifndef SHEAF_OS_OPTION_H
 #define SHEAF_OS_OPTION_H

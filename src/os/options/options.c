@@ -39,7 +39,8 @@ static bool is_given(const bool *given, const uint32_t *value)
 	return false;
 }
 
-/* Options that contradict each other; os/start.c reports those that this machine cannot follow. */
+/* Options that contradict each other; os/linux/start.c reports those that this machine cannot
+ * follow. */
 static void report_contradictions(const bool *given)
 {
 	const struct os_options *o = &os_options;

@@ -26,7 +26,7 @@ static struct {
 	void *data;
 	uint32_t changing;
 	uint32_t forking; /* this is a child, and fork() has not returned */
-	uint32_t told_left;
+	uint32_t reported_left;
 	struct place in[CALLS];
 } callback;
 
@@ -49,7 +49,7 @@ static struct place *my_place(uintptr_t here)
 		return NULL;
 	if (!os_program_was_left(&place->call, here))
 		return place;
-	os_report_once_later(&callback.told_left,
+	os_report_once_later(&callback.reported_left,
 			     "sheaf_set_report: the function that gets reports was left by "
 			     "longjmp() or an exception, or switched stacks; it will get "
 			     "further ones. It must return");

@@ -20,7 +20,7 @@ static struct {
 	uint64_t kind; /* 0: free */
 	uint32_t count;
 } seen[KINDS];
-static uint32_t used, told_full, left_out;
+static uint32_t used, reported_full, left_out;
 
 /* FNV-1a; never 0. */
 static uint64_t kind_of(const char *about, const char *format)
@@ -46,7 +46,7 @@ static unsigned int place_of_kind(uint64_t kind)
 		if (there == kind)
 			return i;
 	}
-	os_report_once_later(&told_full,
+	os_report_once_later(&reported_full,
 			     "more than %d kinds of misuse, counted separately for each cache: "
 			     "further ones are counted as one kind, most of whose reports are left "
 			     "out",

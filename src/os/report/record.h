@@ -8,7 +8,7 @@
  *                                                                     or for any thread
  *
  * A report is a line, or many lines of evidence: which bytes are wrong, who allocated and who freed
- * the object. Each piece that is written at once consists of whole lines and is shorter than
+ * the object. Each piece that one call writes consists of whole lines and is shorter than
  * PIPE_BUF: other threads' lines may come between its lines, but never into one.
  *
  * Invariants

@@ -3,7 +3,7 @@
  * Reports of one line, for misuse and for what the machine refuses. They go to standard error,
  * unless the program chose a file (sink.h) or a callback (callback.h).
  *
- * A report is made in a place of a queue (record.h), and written at once: no allocation, no
+ * A report is made in a place of a queue (record.h) and written immediately: without allocation or
  * lock, from any context. errno is preserved.
  *
  * That system call may block for ever: standard error may be a pipe that no process reads. So a
@@ -15,13 +15,13 @@
  * do lines that a non-blocking descriptor does not take.
  *
  * Invariants
- *  REPORT-T1. No ranked lock is held while a line is written, unless standard error takes it at
- *      once. Debug builds and the simulator check this.
+ *  REPORT-T1. No ranked lock is held while a line is written, unless standard error accepts it
+ *      immediately. Debug builds and the simulator check this.
  *  REPORT-T2. A kept line belongs to the thread that stored it, which writes it before its call of
  *      the library returns. If that call must not block and standard error has no room, a later
  *      call of any thread writes the line.
- *  REPORT-T3. At most OS_RECORDS reports are stored at once, those that are just written among
- *      them. Of further ones, only the number is reported.
+ *  REPORT-T3. At most OS_RECORDS reports are stored at a time, including those that are being
+ *      written. Of further ones, only the number is reported.
  *
  * Misuse is what the program did wrong. A report of misuse contains the stack at that moment
  * (unwind/stack.h). Such reports are limited by number, not by time: of each kind (the format) and
@@ -110,8 +110,8 @@ static inline void os_report_kept(void)
 		os_write_kept();
 }
 
-/* The same for calls in any context: lines that standard error does not accept at once stay
- * kept. */
+/* The same for calls in any context: lines that standard error does not accept immediately
+ * stay kept. */
 static inline void os_report_kept_nowait(void)
 {
 	if (os_unlikely(os_load_relaxed(&os_reports_kept)))

@@ -41,8 +41,8 @@ void os_sink_write_last(const char *text, size_t length) OS_COLD;
 /* write(), again if a signal interrupts it, but no SIGPIPE and no SIGXFSZ. -1 with errno. */
 ssize_t os_write_quietly(int file, const char *text, size_t length) OS_COLD;
 
-/* Does the descriptor accept a piece at once? With may_wait, also true for a terminal with room for
- * a byte. */
+/* Does the descriptor accept a piece immediately? With may_wait, also true for a terminal with room
+ * for a byte. */
 bool os_sink_has_room(bool may_wait) OS_COLD;
 /* Did it accept nothing a moment ago? Then it is not asked again for 10 ms: each slow call would
  * make a system call as long as lines are kept. */

@@ -122,15 +122,15 @@ extern const char *__libc_stack_end __attribute__((weak));
 /* The kernel keeps more free for the first thread's stack. */
 #define FIRST_STACK (64ul << 20)
 
-/* Most of what a walk reads is there without a question: on the stack that the thread began with,
- * above the function that walks. */
+/* Most of what a walk reads certainly exists: it is on the stack that the thread began with, above
+ * the function that walks. */
 static bool is_near_end(uintptr_t address)
 {
 	return (uintptr_t)__builtin_thread_pointer() - address < THREAD_STACK ||
 	       (&__libc_stack_end && (uintptr_t)__libc_stack_end - address < FIRST_STACK);
 }
 
-/* The kernel reads the word in order to compare it, and says so if it cannot. */
+/* The kernel reads the word in order to compare it, and fails if it cannot. */
 static OS_NOINLINE bool kernel_can_read(uintptr_t address)
 {
 	static const struct timespec at_once;

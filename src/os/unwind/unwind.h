@@ -18,8 +18,8 @@
  * Takes no lock, allocates nothing, and needs less than a kilobyte of stack. Locks: none.
  * Callers: src/os/unwind/stack.c.
  */
-#ifndef SHEAF_OS_LINUX_UNWIND_H
-#define SHEAF_OS_LINUX_UNWIND_H
+#ifndef SHEAF_OS_UNWIND_H
+#define SHEAF_OS_UNWIND_H
 
 #include <dlfcn.h>
 #include <stdbool.h>

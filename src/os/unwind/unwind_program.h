@@ -6,10 +6,10 @@
  *
  *   table --search--> description of the function --run--> state at the address --> row (unwind.h)
  *
- * Takes no lock, allocates nothing. Locks: none. Callers: src/os/linux/unwind*.c.
+ * Takes no lock, allocates nothing. Locks: none. Callers: src/os/unwind/.
  */
-#ifndef SHEAF_OS_LINUX_UNWIND_PROGRAM_H
-#define SHEAF_OS_LINUX_UNWIND_PROGRAM_H
+#ifndef SHEAF_OS_UNWIND_PROGRAM_H
+#define SHEAF_OS_UNWIND_PROGRAM_H
 
 #include <dlfcn.h>
 #include <stdint.h>
