@@ -36,12 +36,6 @@ static bool all_known(void)
 	       has_debug_letter('S');
 }
 
-/* Its address: slabs are aligned to their size. */
-static uintptr_t slab_of(struct kmem_cache *of, const void *object)
-{
-	return (uintptr_t)object & -((uintptr_t)4096 << look(of).order);
-}
-
 static int set_up(void **state)
 {
 	(void)state;

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: MIT */
 /* slab_debug: its grammar, which caches get which letters, and the room around their objects. */
 #include <sheaf/kmalloc.h>
+#include <sheaf/mempool.h>
 #include <sheaf/slab.h>
 #include <string.h>
 
 #include "cache/cache.h"
 #include "debug/object.h"
-#include "internal/kit/reports.h"
 #include "kit/cache.h"
 #include "kit/process.h"
+#include "kit/told.h"
 #include "kit/unit.h"
 #include "os/options/options.h"
+#include "os/report/report.h"
 
 #define F SLAB_CONSISTENCY_CHECKS
 #define Z SLAB_RED_ZONE
@@ -340,6 +342,50 @@ static void nothing_was_ever_there(void **state)
 	kmem_cache_destroy(s);
 }
 
+static unsigned int count_failures(struct kmem_cache *s, unsigned int n, gfp_t flags)
+{
+	unsigned int failed = 0;
+
+	for (unsigned int i = 0; i < n; i++) {
+		void *object = kmem_cache_alloc(s, flags);
+
+		failed += !object;
+		kmem_cache_free(s, object);
+	}
+	return failed;
+}
+
+static void failures(void **state)
+{
+	struct kmem_cache *s = make("failing", 32, SLAB_FAILSLAB | SLAB_NO_USER_FLAGS),
+			  *other = make("fine", 32, F | Z | P | U | SLAB_NO_USER_FLAGS);
+	unsigned int failed;
+
+	(void)state;
+	told_begin(&told);
+	os_options.failslab_probability = 20;
+	failed = count_failures(s, 1000, GFP_KERNEL);
+	assert_in_range(failed, 100, 300);
+	assert_int_equal(told_end(&told), 1);
+	assert_non_null(strstr(told.text, "an allocation from failing fails on purpose"));
+	assert_int_equal(count_failures(s, 1000, GFP_KERNEL | __GFP_NOFAIL), 0);
+	assert_int_equal(count_failures(other, 1000, GFP_KERNEL), 0);
+	os_options.failslab_probability = 100;
+	assert_int_equal(count_failures(s, 100, GFP_KERNEL), 100);
+	assert_null(kmem_cache_prefill_sheaf(s, GFP_KERNEL, 4));
+	assert_null(kmem_cache_alloc_nolock(s, GFP_NOWAIT));
+	assert_null(mempool_create_slab_pool(2, s));
+	os_options.failslab_interval = 10;
+	assert_in_range(count_failures(s, 100, GFP_KERNEL), 9, 11);
+	os_options.failslab_interval = 1;
+	os_options.failslab_times = 5;
+	assert_int_equal(count_failures(s, 100, GFP_KERNEL) + 0, 5);
+	os_options.failslab_times = 0;
+	os_options.failslab_probability = 1;
+	kmem_cache_destroy(other);
+	kmem_cache_destroy(s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -352,6 +398,7 @@ int main(void)
 		cmocka_unit_test(debug_caches_are_not_merged),
 		cmocka_unit_test(pointers_beside_objects),
 		cmocka_unit_test(nothing_was_ever_there),
+		cmocka_unit_test(failures),
 	};
 
 	/* The library reads its own options at its first use. */

@@ -11,10 +11,10 @@
 
 #include "cache/cache.h"
 #include "debug/guard.h"
-#include "internal/kit/reports.h"
 #include "kit/by_hand.h"
 #include "kit/cache.h"
 #include "kit/process.h"
+#include "kit/told.h"
 #include "kit/unit.h"
 #include "kmalloc/mempool.h"
 #include "os/machine.h"

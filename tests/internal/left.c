@@ -14,8 +14,8 @@
 #include <ucontext.h>
 
 #include "group/group.h"
-#include "internal/kit/reports.h"
 #include "kit/cache.h"
+#include "kit/told.h"
 #include "kit/unit.h"
 #include "os/program.h"
 #include "os/report/record.h"

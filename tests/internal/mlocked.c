@@ -9,9 +9,9 @@
 
 #include "internal/kit/pages.h"
 #include "internal/kit/ready.h"
-#include "internal/kit/reports.h"
 #include "kit/check.h"
 #include "kit/process.h"
+#include "kit/told.h"
 #include "kit/unit.h"
 #include "os/guard.h"
 #include "os/options/options.h"

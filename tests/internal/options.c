@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kit/told.h"
 #include "os/options/options.h"
 
-#include "internal/kit/reports.h"
 #include "kit/unit.h"
 
 /* The library's own slab_max_order. */

@@ -16,12 +16,12 @@
 
 #include "cache/cache.h"
 #include "debug/object.h"
-#include "internal/kit/reports.h"
 #include "kit/by_hand.h"
 #include "kit/cache.h"
 #include "kit/check.h"
 #include "kit/process.h"
 #include "kit/random.h"
+#include "kit/told.h"
 #include "kit/unit.h"
 #include "os/machine.h"
 

@@ -8,8 +8,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "internal/kit/reports.h"
 #include "kit/clock.h"
+#include "kit/told.h"
 #include "kit/unit.h"
 #include "os/report/record.h"
 #include "os/report/report.h"

@@ -16,10 +16,10 @@
 #include <unistd.h>
 
 #include "internal/kit/ready.h"
-#include "internal/kit/reports.h"
 #include "kit/check.h"
 #include "kit/directory.h"
 #include "kit/process.h"
+#include "kit/told.h"
 #include "kit/unit.h"
 #include "os/options/options.h"
 #include "os/report/record.h"

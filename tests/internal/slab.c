@@ -7,12 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kit/told.h"
 #include "slab/slab.h"
 
 #include "cache/cache.h"
 #include "internal/kit/pages.h"
 #include "internal/kit/ready.h"
-#include "internal/kit/reports.h"
 #include "internal/kit/slabs.h"
 #include "kit/check.h"
 #include "kit/objects.h"

@@ -2,10 +2,10 @@
 /* Frees of many neighbours in one call, which the slab layer returns in stretches. */
 #include <stdint.h>
 
+#include "kit/told.h"
 #include "slab/slab.h"
 
 #include "internal/kit/ready.h"
-#include "internal/kit/reports.h"
 #include "internal/kit/slabs.h"
 #include "kit/random.h"
 #include "kit/unit.h"

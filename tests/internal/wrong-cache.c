@@ -11,10 +11,10 @@
 #include <string.h>
 
 #include "cache/cache.h"
-#include "internal/kit/reports.h"
 #include "kit/by_hand.h"
 #include "kit/clock.h"
 #include "kit/process.h"
+#include "kit/told.h"
 #include "kit/unit.h"
 #include "os/machine.h"
 #include "os/options/options.h"

@@ -40,6 +40,12 @@ static inline struct kmem_cache_stats look(struct kmem_cache *s)
 	return stats;
 }
 
+/* The address of an object's slab, which is aligned to its size: not of a guarded object. */
+static inline uintptr_t slab_of(struct kmem_cache *s, const void *object)
+{
+	return (uintptr_t)object & -((uintptr_t)4096 << look(s).order);
+}
+
 /* The library in this process; zero before its first use. */
 static inline struct sheaf_stats library(void)
 {

@@ -47,6 +47,13 @@ static inline int told_end(struct told *told)
 	return deferred ? -1 : lines;
 }
 
+/* The same if reports may still be deferred. */
+static inline int told_end_kept(struct told *told)
+{
+	kmem_group_put(NULL);
+	return told_end(told);
+}
+
 /* How many of the lines begin a report: some reports have further lines. */
 static inline int told_reports(const struct told *told)
 {
