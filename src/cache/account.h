@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Charging objects to groups (group/group.h), and giving their bytes back.
+ * Charging objects to groups (group/group.h), and returning their bytes.
  *
  *   allocation: take an object --> charge --> store the number of the group (slab/owner.h)
  *   free:       take the number --> give the bytes back --> free the object

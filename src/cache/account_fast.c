@@ -38,7 +38,7 @@ static OS_COLD void free_accounted(struct kmem_cache *s, void *object)
 #ifdef HAVE_RSEQ
 /*
  * owner_at() in few instructions. An object that was in a sheaf is in a slab of this cache, so an
- * allocation need not look.
+ * allocation need not check that.
  */
 #define INLINE static OS_ALWAYS_INLINE
 
@@ -73,8 +73,7 @@ INLINE bool is_owned(const void *object)
 	return state[1] & SLAB_OWNED >> 32;
 }
 
-/* An object of a slab without numbers, as many are where few objects are charged, needs no look at
- * the cache. */
+/* Where few objects are charged, most slabs have no numbers: then the cache is not read. */
 INLINE bool may_have_number(const struct kmem_cache *s, const void *object)
 {
 	return os_likely((uintptr_t)object - (uintptr_t)pages.base <

@@ -162,7 +162,7 @@ void cache_free_cleared(const void *pointer, size_t most, const char *call)
 		return;
 	size = block.size < most ? block.size : most;
 	if (block.kind != BLOCK_OBJECT)
-		tools_open(start, size); /* those behind the requested bytes are closed */
+		tools_open(start, size); /* those after the requested bytes are closed */
 	explicit_bzero(start, size);
 	cache_free_waited(1, &start, call);
 }

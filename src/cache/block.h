@@ -87,7 +87,7 @@ void cache_report_wrong(const void *pointer, const char *call);
 
 /* --- kfree_rcu.c ------------------------------------------------------------------------------ */
 
-/* True if the process has no provider and needs none: retired objects are freed at once. */
+/* True if the process has no provider and needs none: retired objects are freed immediately. */
 static inline bool cache_has_no_readers(const struct grace *grace)
 {
 	return !grace && os_load_acquire(&caches.no_readers);
@@ -98,7 +98,7 @@ static inline bool cache_has_no_readers(const struct grace *grace)
  * waits.
  */
 bool cache_begin_rcu(struct kmem_cache *s, struct grace *grace);
-/* From now on look at retired objects of this cache when their grace period has passed. */
+/* From now on examine retired objects of this cache when their grace period has passed. */
 void cache_see_passed(struct kmem_cache *s);
 
 #endif

@@ -19,7 +19,7 @@ static bool free_to(struct kmem_cache *s, size_t n, void **p);
 /* free_to() for the objects that may be freed. */
 static void free_watched(struct kmem_cache *s, size_t n, void **p, bool waited, const char *call);
 
-/* Returns how many there are. */
+/* Returns how many it allocated. */
 static unsigned int alloc_from_slabs(struct kmem_cache *s, gfp_t flags, unsigned int n, void **p)
 {
 	unsigned int done = 0;
@@ -35,8 +35,8 @@ static unsigned int alloc_from_slabs(struct kmem_cache *s, gfp_t flags, unsigned
 	return done;
 }
 
-/* Allocate the objects that main does not have; with `sample`, one may be a sample. All, or false
- * and none. */
+/* Allocate the objects that main does not have: all, or false and none. With `sample`, one may be a
+ * sample. */
 static bool alloc_rest(struct kmem_cache *s, gfp_t flags, unsigned int n, void **p, bool sample)
 {
 	unsigned int done = 0, had, slabs;
@@ -97,7 +97,7 @@ static OS_COLD bool watch_taken(struct kmem_cache *s, gfp_t flags, size_t n, voi
 	return false;
 }
 
-/* kmem_cache_alloc_bulk() when `done` objects are there, and main has no more, or the call asks for
+/* kmem_cache_alloc_bulk() when it has `done` objects and main has no more, or the call asks for
  * more than the fast path does. */
 static OS_NOINLINE int alloc_bulk_slow(struct kmem_cache *s, gfp_t flags, size_t n, void **p,
 				       unsigned int done)

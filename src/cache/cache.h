@@ -43,7 +43,7 @@
 #define CACHE_HARDENED                                                                             \
 	(CACHE_CHECK_POP | CACHE_CHECK_FREE | CACHE_MARKED | CACHE_ZERO_ALLOC | CACHE_ZERO_FREE)
 
-/* The contents of a cache's handle; os/section.h says where a handle lies. */
+/* The contents of a cache's handle; os/section.h says where handles are. */
 struct kmem_cache {
 	struct sheaf_calls calls;
 	char *name; /* NULL: destroyed. What precedes the name: list.c */
@@ -127,7 +127,7 @@ static inline bool cache_is_null(struct kmem_cache *s, const char *call)
 
 /* --- what a cache is like --------------------------------------------------------------------- */
 
-/* Must slow calls look at each object of this cache? They ask this only if os_watched(). */
+/* Must slow calls examine each object of this cache? They ask this only if os_watched(). */
 static inline bool cache_is_watched(const struct kmem_cache *s)
 {
 	return (s->flags & CACHE_HARDENED) || os_load_relaxed(&s->accounted) || tsan_is_on();

@@ -4,7 +4,7 @@
  *
  * Guarded objects (debug/guard.h) are in no slab, so slow.c, kfree_rcu.c and block.c pass them to
  * these functions. In a debug cache, each object is checked after it has come out of its slab, and
- * before it goes back. The thread holds no lock and has nothing in hand during a check, because the
+ * before it returns. The thread holds no lock and has nothing in hand during a check, because the
  * check may report.
  *
  * Locks: none. Callers: the slow paths of src/cache/.

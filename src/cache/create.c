@@ -263,7 +263,7 @@ static struct kmem_cache *create(const char *name, size_t size, struct kmem_cach
 }
 
 /* A newer header may have fields in these places. */
-static bool says_reserved(const struct kmem_cache_args *args)
+static bool uses_reserved(const struct kmem_cache_args *args)
 {
 	return args->reserved[0] || args->reserved[1] || args->reserved[2] || args->reserved2;
 }
@@ -287,7 +287,7 @@ static struct kmem_cache *create_sized(const char *name, size_t size, const void
 	clean_name(clean, name);
 	if (!os_sized_whole(args_size))
 		wrong(clean, "args_size", args_size, "pass sizeof(struct kmem_cache_args)");
-	else if (os_sized_copy(&own, sizeof(own), args, args_size) && !says_reserved(&own))
+	else if (os_sized_copy(&own, sizeof(own), args, args_size) && !uses_reserved(&own))
 		s = create(clean, size, &own, flags, known);
 	else
 		os_misuse(clean,

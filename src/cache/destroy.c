@@ -117,10 +117,8 @@ static void report_live(struct kmem_cache *s)
 		  s->name, live, os_plural(live), n);
 }
 
-/*
- * With no lock held: wait until retired objects are freed, until no object rests or is out of use,
- * and until slabs with a delayed free are gone.
- */
+/* With no lock held: wait until retired objects are freed, until no object is in quarantine or out
+ * of use, and until slabs with a delayed free are gone. */
 static void finish_retired(struct kmem_cache *s)
 {
 	if (s->sheaf.rcu || os_load_relaxed(&s->used_rcu_any))

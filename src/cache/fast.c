@@ -262,9 +262,8 @@ static void choose_alloc(struct kmem_cache *s)
 			exchange_alloc(s, ordinary, ahead);
 		else
 			exchange_alloc(s, ahead, ordinary);
-		/*
-		 * Two threads may do this at once: pairs with the same fence in the other thread.
-		 */
+		/* Several threads may do this: the fence pairs with the same one in another
+		 * thread. */
 		os_fence();
 	} while (os_load_relaxed(&s->sheaf.one_way) != one_way);
 }

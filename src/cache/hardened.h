@@ -20,7 +20,7 @@
  *      objects of a lent sheaf belong to the program.
  *  HARDENED-N2. A wrong free is reported, and does nothing. An allocation that finds a wrong
  *      pointer leaves it out, and takes an object from a slab, whose bits are outside the slab.
- *  HARDENED-N3. kfree_rcu() pushes no object of such a cache at once (retire_by). Its slow call
+ *  HARDENED-N3. kfree_rcu() pushes no object of such a cache immediately (retire_by). Its slow call
  *      checks each object, marks it WAITS, and then pushes it. The object becomes FREE when the
  *      grace period of its sheaf has passed, before any thread gets the sheaf (rcu/passed.c).
  *

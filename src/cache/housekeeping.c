@@ -9,27 +9,27 @@
 #include "page/page.h"
 #include "percpu/barn/budget.h"
 
-/* After a pause with memory that must go, rounds follow each other until there were as many as in
- * this time; each is in another call. With double, a program that pauses for long could spend 300
+/* After a pause with memory to return, rounds follow each other, each in another call, until there
+ * were as many as fit into this time. With double, a program that pauses for long could spend 300
  * ms on 6 GiB. */
 #define CATCH_UP_MS 1000
 
-/* Pressure counts as over so long after the last report: the system repeats it while it lasts. */
+/* Pressure is over this long after the last report: the system repeats reports while it lasts. */
 #define PRESSED_MS (OS_PRESSURE_WINDOW_US / 1000 + 500)
 
-/* Between looks at the memory that there is, of some 30 µs each. Half: twice the cost; double: the
- * process holds too much for two seconds after its group was given less. */
+/* How often the available memory is read, in some 30 µs. Half: twice the cost; double: the process
+ * holds too much for two seconds after its group was given less. */
 #define MEMORY_MS 1000
 
 static struct {
 	uint32_t running;	 /* a thread does a round */
 	uint32_t started;	 /* the thread, or it was refused */
-	uint32_t node;		 /* whose free pages the next round looks at */
-	uint32_t behind;	 /* so many rounds more will show whether memory must go */
+	uint32_t node;		 /* whose free pages the next round examines */
+	uint32_t behind;	 /* rounds until it is known whether memory must be returned */
 	uint32_t did_at;	 /* the last round, in ms */
 	uint32_t asked, refused; /* the system reports pressure, or never did */
 	uint32_t pressed_at;	 /* in ms */
-	uint32_t looked_at;	 /* at the memory that there is, in ms */
+	uint32_t looked_at;	 /* when the available memory was last read, in ms */
 } house;
 
 /* Its control group may grant the process less than before, or more. */
@@ -56,8 +56,8 @@ static bool do_round(uint32_t now)
 	return passes_go_on(now) | more;
 }
 
-/* If memory must go that this round did not return, or other nodes were not looked at, only a tick
- * of the time that has passed is over: another call does the next round. */
+/* If this round did not return all memory that must be returned, or has not examined other nodes,
+ * only one tick of the time that has passed counts: another call does the next round. */
 static void catch_up(uint32_t now, uint32_t passed)
 {
 	if (os_load_relaxed(&decay_time.left) || now - house.did_at > DECAY_TICK_MS)

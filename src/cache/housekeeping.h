@@ -2,11 +2,11 @@
 /*
  * What the library does from time to time: it returns memory that has not been used for a while.
  *
- * The library has no thread of its own. So the slow paths look at the clock (decay_see_time() of
+ * The library has no thread of its own. So the slow paths read the clock (decay_see_time() of
  * page/decay.h), and a call that finds that DECAY_TICK_MS have passed does one round when it ends:
  * a bounded piece of work, so that no call takes long. A program that stays on the fast paths, or
- * calls nothing, pays nothing, and gives nothing back. If more free memory must go than one round
- * returns, the rounds that a pause left out follow, each at the end of another slow call.
+ * calls nothing, pays nothing, and returns nothing. If more free memory must be returned than
+ * one round can, the rounds that a pause skipped follow, each at the end of another slow call.
  *
  * With the option `background`, a thread of the library does the rounds, also while the program
  * sleeps, and calls do none. It sleeps longer and longer while it finds nothing to do. It is
@@ -30,16 +30,16 @@
  * all memory is above the soft limit for a while.
  *
  * Invariants
- *  HOUSEKEEPING-K1. One thread at a time does a round; others go on without it. fork() waits for
- *      its end, so that no page is on its way in a child.
+ *  HOUSEKEEPING-K1. One thread at a time does a round; others skip it. fork() waits for its end,
+ *      so that no page is in transit in a child.
  *  HOUSEKEEPING-K2. A round begins with no lock held and nothing in hand, and waits for no other
- *      thread but for short sections of a node's page lock: after each piece of memory that
- *      returned, it takes that lock again.
- *  HOUSEKEEPING-K3. Caches are visited with OS_RANK_CACHES held, by try-lock: they do not go
- *      meanwhile. No function of the program runs there.
+ *      thread, except briefly for a node's page lock, which it takes again after each piece of
+ *      memory that it returned.
+ *  HOUSEKEEPING-K3. Caches are visited with OS_RANK_CACHES held, by try-lock: they are not
+ *      destroyed meanwhile. No function of the program runs there.
  *
  * Locks: OS_RANK_CACHES, OS_RANK_DRAIN and OS_RANK_NODE, by try-lock. If another thread has one of
- * the first two, the passes go on in the next round.
+ * the first two, the passes continue in the next round.
  * Callers: src/cache/.
  */
 #ifndef SHEAF_CACHE_HOUSEKEEPING_H
@@ -51,7 +51,7 @@
 /* How often rows are looked at. With IDLE_MS, a row is emptied within a second. */
 #define HOUSE_ROWS_MS 100
 
-/* The thread sleeps so long between two rounds, at least (while there is work) and at most. */
+/* The shortest (while there is work) and the longest sleep of the thread between two rounds. */
 #define HOUSE_SLEEP_LEAST DECAY_TICK_MS
 #define HOUSE_SLEEP_MOST  1000
 

@@ -151,7 +151,7 @@ static void free_run(struct slab *run)
 	disown_large(run);
 	show_large(-(int64_t)size);
 	if (os_options.init_on_free) {
-		/* Those behind the requested ones are closed. */
+		/* Those after the requested ones are closed. */
 		tools_open(block, size);
 		explicit_bzero(block, size);
 	}

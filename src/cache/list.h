@@ -9,7 +9,7 @@
  * Invariants
  *  LIST-L1. The index of names has the caches that may be used: those with nr_names > 0.
  *  LIST-L2. The index of layouts has those caches of LIST-L1 that may be shared.
- *  LIST-L3. A pinned cache stays on the list, so a thread can look at all its pages without the
+ *  LIST-L3. A pinned cache stays on the list, so a thread can read all its pages without the
  *      lock. A cache that is being destroyed (`ending`) is not pinned any more, except when it is
  *      leaked. Its name is freed last, because reports use it.
  *
@@ -55,7 +55,7 @@ void list_after_fork(void);
 /*
  * One visit after the other of every cache that may be used, across calls: begin; the cache to
  * visit now, or NULL at the end; this one was visited. Caches may come and go in between. Each
- * visitor, a number below LIST_VISITORS, goes its own way.
+ * visitor, a number below LIST_VISITORS, has its own place in the list.
  */
 #define LIST_VISITORS 2
 void list_visit_first(unsigned int visitor);

@@ -15,19 +15,19 @@
 /*
  * The most work of one round, in objects that return to their slabs (20 ns each, and 0.2 µs if a
  * slab's pages become free; how many of these return to the system has its own limit, page/page.h).
- * A visit of a cache counts as some of them, and so do its rows. What is begun is finished: a sheaf
- * of a barn, a CPU's slot. Half: an idle row with 4000 caches takes more than a second; double: a
- * call that does a round may take 8 ms.
+ * A visit of a cache counts as some of them, and so do its rows. Work that has begun is finished: a
+ * sheaf of a barn, a CPU's slot. Half: an idle row with 4000 caches takes more than a second;
+ * double: a call that does a round may take 8 ms.
  */
 #define MOST_WORK  8192
 #define VISIT_WORK 32
 #define SLAB_WORK  10 /* an empty slab */
 
-/* A cache is idle if two visits in a row found the same. So all goes within the curve, and some
- * time is left for the passes themselves. */
+/* A cache is idle if two visits in a row found the same. So everything is returned within the time
+ * of the curve, with some left for the passes themselves. */
 #define PASS_MS(decay) ((decay) / 5 * 2)
 #define LEAST_PASS_MS  400
-/* Above the soft limit all caches are emptied so often. */
+/* How often all caches are emptied above the soft limit. */
 #define SOFT_PASS_MS 1000
 
 enum house_pass {
@@ -45,13 +45,13 @@ struct pass {
 	bool aged;		     /* the cache's barns were done: its slots are next */
 	const struct kmem_cache *of; /* the cache that is visited, */
 	struct idle_place at;	     /* and where */
-	unsigned int kept;	     /* empty slabs that go in this visit */
+	unsigned int kept;	     /* empty slabs to return in this visit */
 };
 
 /* What a visit leaves for the end of the round. */
 struct visit {
 	struct drain drain;
-	struct slab_cache *kept; /* its empty slabs go, too; or NULL */
+	struct slab_cache *kept; /* return its empty slabs, too; or NULL */
 };
 
 static struct {
@@ -61,8 +61,8 @@ static struct {
 	struct visit visits[MOST_WORK / VISIT_WORK]; /* of the round */
 } passes;
 
-/* Is the cache as it was in the previous pass? Then what it keeps without use goes. */
-static bool cache_lies_idle(struct kmem_cache *s)
+/* Is the cache as it was in the previous pass? Then it gives up what it keeps unused. */
+static bool cache_is_idle(struct kmem_cache *s)
 {
 	uint64_t *before = list_print(s), now = idle_print(&s->sheaf);
 	bool same = now == *before;
@@ -86,13 +86,13 @@ static unsigned int age_cache(struct pass *pass, struct kmem_cache *s, unsigned 
 	if (above_soft && n < most)
 		n += idle_age(&s->sheaf, most - n);
 	pass->at.more = n >= most;
-	/* A slab that was given back can no longer be checked. */
-	pass->aged = n < most && (above_soft || (!cache_is_checked(s) && cache_lies_idle(s)));
+	/* A slab that was returned can no longer be checked. */
+	pass->aged = n < most && (above_soft || (!cache_is_checked(s) && cache_is_idle(s)));
 	return work + n;
 }
 
-/* The work of giving back empty slabs at the end of the round. The visit goes on while there are
- * more of those that it found: others may become empty all the time. */
+/* The work of returning empty slabs at the end of the round. The visit continues until those that
+ * it found are gone; others may become empty all the time. */
 static unsigned int count_kept(struct pass *pass, const struct slab_cache *cache)
 {
 	unsigned int kept = slab_kept(cache), n;

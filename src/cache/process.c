@@ -193,7 +193,8 @@ static __attribute__((destructor(101))) void at_exit(void)
 		stats_at_exit();
 	if (os_options.leaks && os_load_acquire(&caches.ready))
 		leaks_at_exit();
-	/* Nobody will take the objects that rest and find that something was written to them. */
+	/* Nobody will take the objects in quarantine and find that something was written to
+	 * them. */
 	if (quarantine_bytes()) {
 		quarantine_drain(NULL, true);
 		os_report_kept();

@@ -148,9 +148,8 @@ static void describe_capacity(struct publish_cache *to, const struct kmem_cache 
 	do {
 		capacity = sheaf_capacity(&s->sheaf);
 		os_store_relaxed(&to->sheaf_capacity, capacity);
-		/*
-		 * Two threads may do this at once: pairs with the same fence in the other thread.
-		 */
+		/* Several threads may do this: the fence pairs with the same one in another
+		 * thread. */
 		os_fence();
 	} while (sheaf_capacity(&s->sheaf) != capacity);
 }

@@ -64,7 +64,7 @@ struct publish_cache {
 	char name[PUBLISH_NAME];
 };
 
-_Static_assert(sizeof(struct publish_head) <= OS_PROCESS_AT, "words of the process come behind");
+_Static_assert(sizeof(struct publish_head) <= OS_PROCESS_AT, "the words of the process follow");
 _Static_assert(sizeof(struct publish_cache) <= OS_PLANE_WORDS * sizeof(uint64_t),
 	       "a description fits its place");
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Reclaim: free memory returns because a limit says so, or there is no more.
+ * Reclaim: return free memory because a limit requires it, or memory has run out.
  *
  *   above the soft limit   free pages do not wait (page/limit.h). A round of housekeeping empties
  *                          one cache after the other. Calls that may reclaim, and the background
@@ -19,7 +19,7 @@
  *      and in the background thread: frees and GFP_NOWAIT never call the program.
  *  RECLAIM-R2. No call that may reclaim returns NULL if draining every cache and returning all free
  *      pages, at a moment during the call, would have served it. So it waits for drains in
- *      progress, for slabs at which other threads look, and for pages that they are returning, and
+ *      progress, for slabs that other threads examine, and for pages that they are returning, and
  *      then tries once more, even if it found nothing itself.
  *
  * Locks: those of kmem_cache_shrink(). Callers: src/cache/, src/kmalloc/; with no lock held, and
@@ -33,12 +33,13 @@
 #include "os/compiler.h"
 #include "page/limit.h"
 
-/* Above the soft limit, shrinkers are asked so often, at most. Half: twice the calls of the
+/* How often shrinkers are asked above the soft limit, at most. Half: twice the calls of the
  * program; double: a program goes further beyond its target. */
 #define RECLAIM_SOFT_MS 10
 
-/* What shrinkers have, if the flags allow waiting; then this cache, at whose own limit others
- * cannot help, or (NULL) all marked ones and free pages. Returns false if there was nothing. */
+/* Free what shrinkers have, if the flags allow waiting; then what this cache has, at whose own
+ * limit others cannot help, or (NULL) all marked caches and free pages. Returns false if there was
+ * nothing. */
 bool reclaim_everything(struct kmem_cache *s, gfp_t flags) OS_COLD;
 /* Called after `tries` failures to allocate from this cache, or (NULL) pages: free what is
  * possible, and return true if the caller should try again. */

@@ -83,7 +83,7 @@ static bool is_run(const struct registered *r)
 	return false;
 }
 
-/* Go to the next shrinker, or with NULL to the first one. The one before may go. */
+/* Advance to the next shrinker, or from NULL to the first one. The previous one may be freed. */
 static struct registered *next_run(struct shrinkers_run *run)
 {
 	struct registered *before = run->at, *next;
@@ -101,10 +101,10 @@ static struct registered *next_run(struct shrinkers_run *run)
 	return next;
 }
 
-/* A run whose callback was left: let go of its shrinker. */
+/* A run whose callback was left: release its shrinker. */
 static void end_left_run(struct shrinkers_run *run)
 {
-	os_report_once_later(&shrinkers.told_left,
+	os_report_once_later(&shrinkers.reported_left,
 			     "shrinkers: a callback was left by longjmp() or an exception, or "
 			     "switched stacks; shrinkers will be asked again. It must return");
 	os_leave_left_program(run->call);
@@ -132,7 +132,7 @@ static bool is_mine(struct shrinkers_run *run, const struct os_program *call)
 
 /* --- one shrinker ----------------------------------------------------------------------------- */
 
-/* How many of these objects to look at: the kernel's rule. */
+/* How many of these objects to scan: the kernel's rule. */
 static unsigned long to_scan(const struct shrinker *s, unsigned long freeable, unsigned int part)
 {
 	unsigned long n;
@@ -161,7 +161,7 @@ static void run_one(struct registered *r, gfp_t flags, unsigned int part)
 		if (freed == SHRINK_STOP)
 			break;
 		os_fetch_add_relaxed(&shrinkers.freed, freed);
-		/* One that looks at nothing makes no progress. */
+		/* One that scans nothing makes no progress. */
 		if (!sc->nr_scanned || sc->nr_scanned > left)
 			break;
 		left -= sc->nr_scanned;
@@ -236,7 +236,7 @@ SHEAF_PUBLIC struct shrinker *__shrinker_alloc(size_t shrinker_size, size_t cont
 	return r ? &r->shrinker : NULL;
 }
 
-/* Its memory is the library's for ever, so this can be read until it is another shrinker's. */
+/* Pools never unmap memory, so this can be read until another shrinker has the place. */
 static bool was_freed(struct registered *r, const char *call)
 {
 	if (!os_load_relaxed(&r->gone))
@@ -248,7 +248,7 @@ static bool was_freed(struct registered *r, const char *call)
 	return true;
 }
 
-/* As the last one. False: it is on the list already. */
+/* Append it to the list. False: it is on the list already. */
 static bool enlist(struct registered *r)
 {
 	struct registered **last = &shrinkers.first;
@@ -294,7 +294,7 @@ static void unregister(struct registered *r)
 			*at = r->next;
 			break;
 		}
-	/* Runs go on behind it. */
+	/* Runs continue after it. */
 	for (unsigned int i = 0; i < SHRINKERS_RUNS; i++)
 		if (shrinkers.runs[i].at == r || shrinkers.runs[i].next == r)
 			shrinkers.runs[i].next = r->next;

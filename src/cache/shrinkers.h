@@ -8,10 +8,10 @@
  * Invariants
  *  SHRINKERS-S1. A thread runs one shrinker at a time: a reclaim inside a callback runs none. It is
  *      not cancelled in it.
- *  SHRINKERS-S2. A shrinker that is freed is off the list, and its memory goes when no run is at
- *      it. So a callback may free any shrinker, also its own.
- *  SHRINKERS-S3. No lock is held while a callback runs. Several threads may run one shrinker at
- *      once.
+ *  SHRINKERS-S2. A shrinker that is freed is off the list, and its memory is freed when no run
+ *      uses it. So a callback may free any shrinker, also its own.
+ *  SHRINKERS-S3. No lock is held while a callback runs. Several threads may run one shrinker
+ *      concurrently.
  *
  * Locks: OS_RANK_SHRINKERS, for the list and the shrinkers of runs.
  * Callers: src/cache/.
@@ -28,19 +28,19 @@
 #include "os/lock.h"
 #include "os/program.h"
 
-/* Threads that run shrinkers at once; others reclaim without them. */
+/* The most threads that run shrinkers concurrently; others reclaim without them. */
 #define SHRINKERS_RUNS 16
 
 struct shrinkers {
 	struct os_lock lock;
 	uint32_t nr; /* on the list */
-	uint32_t told_left;
+	uint32_t reported_left;
 	struct registered *first;
 	struct shrinkers_run {
 		uintptr_t thread; /* 0: free */
 		struct os_program call;
 		struct registered *at;
-		struct registered *next; /* if the one at which it is was freed */
+		struct registered *next; /* the one after `at`, if that was freed */
 	} runs[SHRINKERS_RUNS];
 	uint64_t freed; /* objects, so far */
 };

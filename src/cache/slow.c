@@ -91,8 +91,8 @@ unsigned int cache_give_up_free(struct kmem_cache *s)
 	return slab_count(&s->sheaf.slab);
 }
 
-/* Nobody remembers what refused the last slab. It was the cache's limit, or that of the process, if
- * it refuses the smallest one now. */
+/* What refused the last slab is not recorded. It was the cache's limit, or that of the process, if
+ * it refuses the smallest slab now. */
 void cache_count_failure(struct kmem_cache *s)
 {
 	if (reclaim_own_limit_refuses(s))

@@ -72,7 +72,7 @@ static void validate_slab(void *data, struct slab *slab)
 		validate_objects(validation, slab);
 }
 
-/* Objects that rest are checked as they leave, before their slabs are. */
+/* Objects in quarantine are checked as they leave it, before their slabs are. */
 int cache_validate(struct kmem_cache *s)
 {
 	struct validation validation = {.s = s};

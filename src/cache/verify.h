@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Looks at all objects of a cache: free in their slabs, in sheaves, or in use.
+ * Examines all objects of a cache: free in their slabs, in sheaves, or in use.
  *
  *     verify.c     kmem_cache_verify(), and what both share
  *     in_use.c     objects in use: whether they are charged; those of a cache that is destroyed
  *
- * Each slab is looked at with one bit for each object. The caller keeps the cache from changing, or
+ * Each slab is examined with one bit for each object. The caller keeps the cache from changing, or
  * holds OS_RANK_DRAIN, so that no object moves meanwhile: other threads drain caches that they do
  * not use, in housekeeping or because memory is short.
  *

@@ -5,7 +5,7 @@
  * group leaves the stack before its events are read, so an event that comes later puts it there
  * again.
  *
- *   no caller --begin()--> callback runs --end_turn()--> `gone` is told --> no caller
+ *   no caller --begin()--> callback runs --end_turn()--> `gone` ends --> no caller
  *
  * A thread that finds another caller leaves its events to that.
  */
@@ -34,7 +34,7 @@ void group_add_event(struct kmem_group *g, enum kmem_group_event event)
 		group_queue(g, 1u << event);
 }
 
-void group_tell_end(struct group_gone gone, struct os_program *running)
+void group_call_end(struct group_gone gone, struct os_program *running)
 {
 	struct os_program call;
 
@@ -55,14 +55,14 @@ static uint32_t begin_turn(struct kmem_group *g, void *data)
 }
 
 /* With the lock held, as the caller; without it meanwhile. */
-static void tell_ends(struct kmem_group *g)
+static void call_ends(struct kmem_group *g)
 {
 	while (g->gone.end) {
 		struct group_gone gone = g->gone;
 
 		os_store_release(&g->gone.end, NULL);
 		os_unlock(&groups.lock);
-		group_tell_end(gone, &g->call);
+		group_call_end(gone, &g->call);
 		os_lock(&groups.lock);
 	}
 }
@@ -79,12 +79,12 @@ static void end_turn(struct kmem_group *g, uint32_t turn)
 		return;
 	}
 	os_store_relaxed(&g->caller, os_self());
-	tell_ends(g);
-	/* The callback's reference; to tell the end of a group that is over needs none. */
+	call_ends(g);
+	/* The callback's reference; the end of a group that is over needs none. */
 	last = !g->over && os_fetch_sub(&g->refs, 1) == 1;
 	if (last) {
 		group_end(g);
-		tell_ends(g);
+		call_ends(g);
 	}
 	os_assert(g->turns % 2 == 1 && !g->gone.end); /* GROUP-G5, GROUP-G6 */
 	os_store_release(&g->caller, 0);
@@ -100,7 +100,7 @@ void group_end_left(struct kmem_group *g, uintptr_t here)
 
 	if (caller == os_self() && os_program_was_left(&g->call, here)) {
 		os_report_once_later(
-			&groups.told_left,
+			&groups.reported_left,
 			"kmem_group %s: a callback was left by longjmp() or an "
 			"exception, or switched stacks; it will be called again. It must "
 			"return",

@@ -14,7 +14,7 @@
  *  GROUP-G1. usage of a group = bytes of objects that it or a group below owns, plus those in
  *      stocks with its number or one below, plus those that threads are about to use or give back.
  *      So after stocks are drained in a quiet process: the sum of objects, to the byte. The root's
- *      usage is the sum of those of the groups right below it, added up when somebody looks.
+ *      usage is the sum of those of the groups right below it, added up when it is read.
  *  GROUP-G2. A group whose last reference is gone is over: it has no limits and no callbacks, and
  *      no child that is not over. It stays in the tree while its usage is not zero, and its objects
  *      count as those of the nearest group above that is not over.
@@ -77,7 +77,7 @@ struct kmem_group {
 	uintptr_t caller;	/* the thread whose callback runs; 0: none */
 	struct os_program call; /* its callback, */
 	void *used;		/* and the data of that */
-	struct group_gone gone; /* what the caller tells the end of */
+	struct group_gone gone; /* whose `end` the caller calls */
 	struct kmem_group *next_event;
 	uint64_t failed, reclaims, forced;
 	uint64_t high_events, low_events;
@@ -104,7 +104,7 @@ struct groups {
 	struct kmem_group *over;  /* not yet free */
 	struct kmem_group *free, **last_free;
 	struct kmem_group *events; /* groups with events, the last one first */
-	uint32_t told_left;
+	uint32_t reported_left;
 };
 
 extern struct groups groups __attribute__((visibility("hidden")));
@@ -226,13 +226,13 @@ void group_fails(struct kmem_group *g);
 
 void group_add_event(struct kmem_group *g, enum kmem_group_event event);
 void group_report_events(void) OS_COLD;
-/* End the turn of a caller that does not come back: it has vanished, or is this thread, and its
+/* End the turn of a caller that will not return: it has vanished, or is this thread, and its
  * callback was left. here: the frame of the call. */
 void group_end_left(struct kmem_group *g, uintptr_t here);
-/* Look at the group at the end of a call. */
+/* Visit the group at the end of a call. */
 void group_queue(struct kmem_group *g, uint32_t events);
-/* Tell this end, with no lock held. */
-void group_tell_end(struct group_gone gone, struct os_program *running);
+/* Call this `end`, with no lock held. */
+void group_call_end(struct group_gone gone, struct os_program *running);
 /* Call the reclaim callback, with no lock held; `own`: that of these arguments. False: it freed
  * nothing, or there is none, or a callback of the group runs. */
 bool group_reclaim(struct kmem_group *g, uint64_t bytes, const struct kmem_group_args *own);

@@ -81,7 +81,7 @@ bool group_set_limits(struct kmem_group *g, const struct kmem_group_args *args)
 		os_assert(g->caller || !g->gone.end); /* GROUP-G6 */
 	}
 	os_unlock(&groups.lock);
-	group_tell_end(gone, &running);
+	group_call_end(gone, &running);
 	while (turn % 2 && !os_in_program() && os_load_acquire(&g->turns) == turn)
 		os_sleep_briefly();
 	return fits;

@@ -163,7 +163,7 @@ struct taken {
 };
 
 /* The group of a word is checked before it is taken, and may be another one afterwards: then more
- * goes back, which does no harm. */
+ * is returned, which does no harm. */
 static void take_row(const struct kmem_group *g, const struct section_slots *s, unsigned int row,
 		     struct taken *taken)
 {

@@ -7,7 +7,7 @@
  *
  * A charge takes bytes from the stock, a free adds them: one section with one store (os/section.h,
  * section_stock()), and no shared line. If the word has another group, too few or too many bytes, a
- * slow path charges the group itself, and exchanges the word; the old one's bytes go back to their
+ * slow path charges the group itself, and exchanges the word; the old one's bytes return to their
  * group. The slots are those of handles next to each other that belong to no cache.
  *
  * Invariants
@@ -75,7 +75,7 @@ bool stock_refuses(uint32_t number, uint64_t bytes);
 
 /* Bytes in stocks of this group and those below it. O(CPUs in use). */
 uint64_t stock_bytes(const struct kmem_group *g);
-/* Give the stocks of this group and those below it back. Sleeps. O(CPUs in use). */
+/* Return the stocks of this group and those below it. Sleeps. O(CPUs in use). */
 void stock_drain(const struct kmem_group *g);
 
 /* In a forked child. */

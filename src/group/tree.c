@@ -87,7 +87,7 @@ void group_put(struct kmem_group *g)
 	}
 }
 
-/* Its end is yet to be told, or only a callback keeps it. event.c sets `caller` before it takes
+/* Its `end` is yet to be called, or only a callback keeps it. event.c sets `caller` before it takes
  * `gone`. */
 static bool is_ending(struct kmem_group *g)
 {
@@ -205,7 +205,7 @@ static void begin_tree(struct kmem_group *g, const char *name, struct kmem_group
 	os_store_relaxed(&g->id, ++groups.nr_made);
 	os_clean_name(g->name, sizeof(g->name), name);
 	group_apply(g, args);
-	/* stock_bytes() looks at it without the lock. */
+	/* stock_bytes() reads it without the lock. */
 	os_store_relaxed(&parent->children, parent->children + 1);
 	g->prev = NULL;
 	g->next = groups.first;

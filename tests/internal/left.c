@@ -241,7 +241,7 @@ static void end_data(void *data)
 
 static void make_group(struct kmem_group_args args)
 {
-	groups.told_left = called = ended = 0;
+	groups.reported_left = called = ended = 0;
 	args.end = end_data;
 	group = kmem_group_create("left", NULL, &args);
 	assert_non_null(group);
