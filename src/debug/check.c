@@ -156,7 +156,7 @@ static bool settle(struct slab_cache *cache, void *object, uint32_t state, uint3
 	struct debug_head *head = debug_head(cache, object);
 	uint32_t found;
 
-	/* A provider that frees at once: the object was never marked as waiting. */
+	/* A provider that frees immediately: the object was never marked as waiting. */
 	if (state == DEBUG_USED && os_cmpxchg(&head->state, &state, next))
 		return true;
 	if (is_state(state)) {
@@ -219,7 +219,7 @@ bool debug_end_leak(struct slab_cache *cache, void *object)
 {
 	uint32_t *at = &debug_head(cache, object)->state, state = DEBUG_LEAKED;
 
-	/* Even an exchange that fails would touch the pages of a slab that has gone meanwhile. */
+	/* Even a failed exchange would touch the pages of a slab that was returned meanwhile. */
 	return os_load_relaxed(at) == DEBUG_LEAKED && os_cmpxchg(at, &state, DEBUG_FREE);
 }
 

@@ -49,7 +49,7 @@ static struct {
 	uint32_t frees, claims;
 	uint64_t secret;
 	size_t open, most_open; /* slots that cost mappings */
-	uint32_t told;
+	uint32_t reported;
 	struct {
 		uint32_t fresh;	    /* slots that were ever claimed */
 		uint32_t hand;	    /* where the next search for a free slot begins */
@@ -73,7 +73,7 @@ static size_t wanted_size(void)
 static void tell_none(const char *what, const char *advice)
 {
 	os_report_once_later(
-		&pool.told,
+		&pool.reported,
 		"slab_debug: %s; further objects are not guarded until some are freed. %s", what,
 		advice);
 }
@@ -350,7 +350,7 @@ void guard_give(struct guard_slot *slot)
 	closed = os_guard_close(zones.open, (size_t)(zones.closed - zones.open), guard_of(slot));
 
 	if (!closed)
-		os_report_once_later(&pool.told,
+		os_report_once_later(&pool.reported,
 				     "slab_debug: the system refuses to close guard pages, for "
 				     "example because memory was locked later (mlockall); the "
 				     "addresses of such objects are not reused");

@@ -12,8 +12,8 @@
 #include "debug/object.h"
 
 #define GUARD_NEVER_USED 0
-/* Slots of a chunk, at most. The slots of all chunks lie behind the addresses of the range, and
- * their notes behind the slots. */
+/* Slots of a chunk, at most. The slots of all chunks follow the addresses of the range, and
+ * their notes follow the slots. */
 #define GUARD_SLOTS 256u
 
 struct guard_slot {

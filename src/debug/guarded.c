@@ -150,7 +150,7 @@ static bool begin_free(struct guard_slot *slot, struct slab_cache *cache, uint32
 	struct debug_fault fault = fault_in(slot, cache, slot->object, call);
 	uint32_t state = from;
 
-	/* A provider that frees at once frees objects that are still in use. */
+	/* A provider that frees immediately frees objects that are still in use. */
 	if (os_cmpxchg(&slot->state, &state, next) ||
 	    (state == DEBUG_USED && os_cmpxchg(&slot->state, &state, next)))
 		return true;

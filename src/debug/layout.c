@@ -16,8 +16,8 @@
 #define RIGHT	  8u
 #define MOST_ZONE 64u
 
-/* Set up an object that was never used: all of it is free. A thread that looks at the slab may read
- * the head meanwhile. */
+/* Set up an object that was never used: all of it is free. Another thread may inspect the
+ * slab and read the head at the same time. */
 static void prepare(const struct slab_cache *cache, void *object)
 {
 	const struct debug_cache *debug = debug_of(cache);
@@ -95,7 +95,7 @@ static uint32_t room_at_end(const struct slab_cache *cache, struct slab_order or
 			  (order.objects - 1u) * cache->size - cache->object_size);
 }
 
-/* Bytes behind each object that belong to nobody else. */
+/* Bytes after each object that nothing else uses. */
 static uint16_t room_at_right(const struct slab_cache *cache)
 {
 	uint32_t room = cache->size - cache->extra->before - cache->object_size;

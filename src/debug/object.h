@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What lies around an object of a debug cache, and the records of who allocated and freed it.
+ * What is around an object of a debug cache, and the records of who allocated and freed it.
  *
  *   | debug_track: allocated | debug_track: freed | debug_head | left red zone | OBJECT ...
  *     with U                   with U               always       with Z

@@ -13,14 +13,14 @@
  * is clear, so nobody can take it. Its state is RESTS.
  *
  * Invariants
- *  QUARANTINE-Q1. An object's bytes are reserved before it comes, and released after it has gone.
+ *  QUARANTINE-Q1. An object's bytes are reserved before it enters, and released after it has left.
  *      So no more bytes rest than slab_quarantine allows.
  *  QUARANTINE-Q2. Only the thread that exchanges a pointer out of its place lets the object go. If
  *      the object was written to while it rested, it is never used again (SLAB_DEBUG-D3).
- *  QUARANTINE-Q3. `resting` of a cache counts its objects from before they come until after they
- *      have gone. At zero, no thread has one of them in hand, and the cache may be freed.
+ *  QUARANTINE-Q3. `resting` of a cache counts its objects from before they enter until after they
+ *      have left. At zero, no thread has one of them in hand, and the cache may be freed.
  *  QUARANTINE-Q4. A late thread stores its pointer into a place that was already passed. Then this
- *      object rests until the ring comes round again, or until it is drained. Argued: both look at
+ *      object rests until the ring comes round again, or until it is drained. Argued: both visit
  *      every place, whatever was passed.
  *
  * Guarded objects (guard.h) do not come here: a closed slot takes no memory, and is used again as
@@ -39,7 +39,7 @@
 
 #define MIB ((size_t)1 << 20)
 /* Without slab_quarantine=N: this part of the machine's memory, as with the kernel's KASAN, but at
- * most so many bytes. */
+ * most this many bytes. */
 #define USUAL_PART 32
 #define USUAL_MOST (64 * MIB)
 /* With smaller objects, the ring is full before all bytes are reserved. */

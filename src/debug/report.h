@@ -56,7 +56,7 @@ void debug_report_state(const struct debug_fault *fault, uint32_t state,
 enum debug_damage {
 	DEBUG_LEFT_ZONE,
 	DEBUG_LEFT_ZONE_GUARDED,
-	DEBUG_REQUESTED_ZONE, /* behind the bytes requested from kmalloc() */
+	DEBUG_REQUESTED_ZONE, /* after the bytes requested from kmalloc() */
 	DEBUG_RIGHT_ZONE,
 	DEBUG_POISON,
 	DEBUG_END_POISON,

@@ -35,7 +35,7 @@ void sample_seed(uint64_t seed);
 uint32_t sample_pops(size_t size);
 /* A pop of an object of this size is due: is it sampled? */
 bool sample_due_is_taken(size_t size);
-/* Is this allocation of so many bytes, for which no pops are counted, sampled? */
+/* Is this allocation of this size, for which no pops are counted, sampled? */
 bool sample_is_taken(size_t bytes);
 
 #endif

@@ -116,7 +116,7 @@ void debug_cache_exit(struct slab_cache *cache);
 /* An object came out of its slab. False after a report: it must not be used, take another one
  * (SLAB_DEBUG-D3). */
 bool debug_take(struct slab_cache *cache, void *object);
-/* The owner requested so many bytes of the object, at most as many as before: the others become a
+/* The owner requested this many bytes of the object, at most as many as before: the others become a
  * red zone. What is one already stays as it is, so that its free finds what was written there. */
 void debug_set_size(struct slab_cache *cache, void *object, size_t size);
 size_t debug_size(const struct slab_cache *cache, const void *object);
@@ -177,7 +177,7 @@ void quarantine_after_fork(void);
 
 /* --- pointer.c -------------------------------------------------------------------------------- */
 
-/* Report at once which object of which cache an address is in or next to; nothing for addresses
+/* Report immediately which object of which cache an address is in or next to; nothing for addresses
  * that are not the library's. For errors that a tool has found: takes no lock. */
 void debug_explain(const void *address);
 

@@ -166,8 +166,8 @@ static void look_at_slab(void *data, struct slab *slab)
 	}
 }
 
-/* A guarded object may be freed, and its slot used again, during the look: then two copies of the
- * record differ. */
+/* A guarded object may be freed, and its slot used again, at the same time: then two copies of
+ * the record differ. */
 static void look_at_slot(struct collection *to, const struct guard_slot *slot)
 {
 	const struct debug_track *from = &guard_notes_of(slot)->tracks[to->deed];

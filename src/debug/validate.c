@@ -3,8 +3,8 @@
  * Check an object of a cache that is in use. The caller holds its slab (slab/hold.c): an object
  * that is free in it stays free, and may be checked and repaired as in a quiet cache. A used one
  * belongs to its owner, who may free it meanwhile and then writes its red zones: what looks wrong
- * counts only if the object is still used, with the same size, after the look; and nothing in it is
- * repaired. An object in quarantine is left out, because the thread that lets it go checks it,
+ * counts only if the object is still used, with the same size, after the check; and nothing in it
+ * is repaired. An object in quarantine is left out, because the thread that lets it go checks it,
  * maybe at the same time.
  */
 #include "debug/report.h"
@@ -22,7 +22,7 @@ static OS_NO_TSAN TOOLS_LOOK bool looks_wrong(const uint8_t *from, size_t length
 	return false;
 }
 
-/* An object that is in use, and the size that it had before the look. */
+/* An object that is in use, and the size that it had before the check. */
 struct used {
 	struct slab_cache *cache;
 	void *object;
@@ -36,7 +36,7 @@ static bool is_unchanged(const struct used *used)
 	       debug_size(used->cache, used->object) == used->size;
 }
 
-/* Twice, because the size may have become larger, and smaller again, during a look. */
+/* Twice, because the size may have become larger, and smaller again, during a check. */
 static int check_zone(const struct used *used, const uint8_t *from, size_t length,
 		      enum debug_damage damage)
 {

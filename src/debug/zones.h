@@ -91,7 +91,7 @@ int zones_report(struct slab_cache *cache, void *object, size_t size, uint8_t by
 int zones_report_poison(struct slab_cache *cache, void *object, const char *call) OS_COLD;
 
 /* For tools that watch memory: the library may access a free object and its red zones, or nobody
- * may again. Readers may always look at a stable object. */
+ * may again. Readers may always read a stable object. */
 void debug_open(const struct slab_cache *cache, void *object);
 void debug_close(const struct slab_cache *cache, void *object);
 

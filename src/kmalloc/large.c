@@ -87,8 +87,8 @@ SHEAF_PUBLIC void *__vmalloc(size_t size, gfp_t flags)
 		return NULL;
 	if (size < OS_PAGE)
 		size = OS_PAGE;
-	/* Of the classes, only powers of two are all aligned to a page. Tools are told which bytes
-	 * of a run were requested; those of a rounded request they would not know. */
+	/* Of the classes, only powers of two are all aligned to a page. Tools learn which bytes
+	 * of a run were requested, but could not learn this of a rounded request. */
 	if (size <= KMALLOC_LARGEST && !os.tools)
 		return kmalloc_for(large_roundup(size), flags, NUMA_NO_NODE,
 				   __builtin_return_address(0));

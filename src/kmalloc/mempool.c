@@ -21,7 +21,7 @@ void *mempool_take(struct sheaf_mempool *pool)
 	return pool->elements[pool->nr];
 }
 
-/* With the lock held; without it, only a guess. */
+/* Exact with the lock held; without it, the answer may be outdated. */
 static bool pool_has_room(const struct sheaf_mempool *pool)
 {
 	uint32_t nr = os_load_relaxed(&pool->nr);

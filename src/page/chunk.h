@@ -28,7 +28,7 @@ struct chunk {
 	uint16_t nr_free, nr_dirty; /* nr_dirty: of the free ones */
 	int8_t list;		    /* the order of the list that it is on, -1: none */
 	uint8_t advice;
-	bool locked; /* the system refused to take its pages; no other was freed since */
+	bool locked; /* the system refused to take its pages, and none was freed since */
 };
 
 /* Make every page free and clean. */
@@ -50,7 +50,7 @@ void chunk_make_dirty(struct chunk *chunk);
  */
 unsigned int chunk_take_dirty(struct chunk *chunk, unsigned int order, unsigned int from,
 			      unsigned int end, unsigned int *page);
-/* Make it free again: clean, if its memory is gone, or all dirty. */
+/* Make it free again: clean if its memory was returned, else all dirty. */
 void chunk_give_taken(struct chunk *chunk, unsigned int page, unsigned int length, bool gone);
 
 #endif

@@ -13,16 +13,16 @@
  *
  * Of the curve, decay_kept() is the lower line. Two values follow what is used: `fast` falls
  * towards it, and `slow` falls towards `fast`. So what is left after the whole time is less than
- * one hundredth. A new peak lifts both at once.
+ * one hundredth. A new peak lifts both immediately.
  *
- * The upper line is decay_lately(): a heap that is freed at once stays whole for a fifth of the
- * time, or up to a quarter longer. The two have different limits (keep.c).
+ * The upper line is decay_lately(): a heap that is freed all together stays whole for a fifth of
+ * the time, or up to a quarter longer. The two have different limits (keep.c).
  * `peaks` has what was in use at the peak of each part of that time. Memory that is allocated and
  * freed again and again does not lift these, so it does not make older memory stay.
  *
  * Invariants
- *  DECAY-E1. used <= fast <= slow, after each of these calls but decay_lately(), which looks at
- *      neither of the two.
+ *  DECAY-E1. used <= fast <= slow, after each of these calls but decay_lately(), which uses
+ *      neither.
  *  DECAY-E2. The curve depends on the time that has passed, not on the number or the times of the
  *      calls.
  *  DECAY-E3. peaks[0] began less than a part before the last call of decay_lately(), the others one
@@ -47,8 +47,8 @@
 #define DECAY_STEPS 64
 #define DECAY_PART  10
 
-/* The time for which all stays, as a part of the curve's, and how many parts of it are told apart.
- * With half as many, memory stays for up to 3 seconds; with double, each call looks at double. */
+/* The time for which everything stays, as a part of the curve's, and into how many parts it is
+ * divided. Half as many: memory stays for up to 3 seconds; double: each call reads double. */
 #define DECAY_LATELY	   5
 #define DECAY_LATELY_PARTS 4
 

@@ -6,9 +6,9 @@
 #include "os/options/options.h"
 
 /*
- * A heap that is freed at once may stay whole for a moment: so many times decay_most, and at most
- * this part of memory, as other programs may need it meanwhile. With half of the memory: heaps of 2
- * GiB on a machine of 32 GiB; double: a quarter of a machine may be free memory of one program.
+ * A heap that is freed all together may stay whole for a moment: this multiple of decay_most, but
+ * at most this part of memory, because other programs may need it. With half of the memory: heaps
+ * of 2 GiB on a machine of 32 GiB; double: a quarter of a machine may be one program's free memory.
  */
 #define LATELY_MOST 16
 #define LATELY_PART 8

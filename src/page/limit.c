@@ -9,8 +9,8 @@
 struct page_limit page_limit = {
 	.soft = PAGE_NO_LIMIT, .hard = PAGE_NO_LIMIT, .target = PAGE_NO_LIMIT};
 
-/* Nothing is added first and subtracted afterwards: what is refused must not make the limit refuse
- * smaller requests of other threads meanwhile. */
+/* Does not add first and subtract on failure: a large request that is refused must not make smaller
+ * ones of other threads fail. */
 static bool add_below(size_t hard, size_t pages, size_t *before)
 {
 	*before = os_load_relaxed(&page_limit.held);
@@ -30,7 +30,7 @@ bool page_hold(size_t pages)
 	} else if (!add_below(hard, pages, &before)) {
 		return false;
 	}
-	/* A round of housekeeping looks at it. */
+	/* Housekeeping will check the limit. */
 	if (os_unlikely(before + pages > os_load_relaxed(&page_limit.soft)))
 		decay_see_time(os_now_ms());
 	return true;

@@ -48,13 +48,13 @@ struct page_limit {
 	size_t held __attribute__((aligned(64)));
 	uint64_t failures;	      /* allocations that failed at the hard limit */
 	uint32_t phase, returning[2]; /* by phase */
-	uint32_t last_looks;	      /* of threads that will fail if they find nothing */
+	uint32_t last_looks;	      /* searches of threads that will fail if they find nothing */
 } __attribute__((aligned(64)));
 extern struct page_limit page_limit __attribute__((visibility("hidden")));
 
-/* Hold so many pages more. False: the hard limit refuses them. */
+/* Hold this many more pages. False: the hard limit refuses them. */
 bool page_hold(size_t pages);
-/* The same without looking at the limit. */
+/* The same, whatever the limit. */
 static inline void page_hold_anyway(size_t pages)
 {
 	os_fetch_add_relaxed(&page_limit.held, pages);
@@ -66,9 +66,9 @@ static inline void page_hold_less(size_t pages)
 }
 
 /*
- * Around the return of memory to the system, which no other thread finds meanwhile, and which is
- * still held; and around a look at a slab that no other thread finds meanwhile (slab/hold.c). A
- * thread that a limit refused waits for it before it gives up. Returns the argument for
+ * Call these around the return of memory to the system, and around the inspection of a held slab
+ * (slab/hold.c): other threads cannot find that memory, although it is still counted as held. A
+ * thread that a limit refused waits for them before it gives up. Returns the argument for
  * page_end_return().
  */
 static inline uint32_t *page_begin_return(void)
@@ -96,8 +96,8 @@ void page_wait_returning(void);
 /* In a forked child, by its only thread. */
 void page_forget_returning(void);
 
-/* Around the last look for memory: no thread begins to look at slabs meanwhile. Either this thread
- * sees that one has begun, or that one sees this. */
+/* Around the last search for memory: no thread begins to inspect slabs during it. Either this
+ * thread sees that one has begun, or that thread sees this search. */
 static inline void page_begin_last_look(void)
 {
 	os_fetch_add(&page_limit.last_looks, 1);
@@ -116,9 +116,9 @@ static inline bool page_sees_last_look(void)
 	return os_load_relaxed(&page_limit.last_looks);
 }
 
-/* False: the hard limit would refuse so many pages now. */
+/* False: the hard limit would refuse this many pages now. */
 bool page_may_grow(size_t pages);
-/* An allocation that needed so many pages returns NULL: count it, if the limit is the reason. */
+/* An allocation of this many pages returns NULL: count it, if the limit is the reason. */
 void page_count_failure(size_t pages) OS_COLD;
 
 static inline bool page_is_above_soft(void)
@@ -130,7 +130,8 @@ static inline bool page_is_above_soft(void)
 
 /* Bytes; 0: none. */
 void page_set_limits(size_t soft, size_t hard);
-/* The system is short of memory, or no more: until then, all memory is above the soft limit. */
+/* The system is short of memory, or no longer is: as long as it is, all memory is above the soft
+ * limit. */
 void page_press(bool pressed);
 
 #endif

@@ -14,7 +14,7 @@
  *
  * Invariants
  *  MAP-G1. A block's first entry is set exactly as long as the block is there. Only the thread that
- *      sets MAP_WAITS in it frees the block, at once or later; only one that exchanges an entry
+ *      sets MAP_WAITS in it frees the block, then or later; only one that exchanges an entry
  *      without that bit for 0 moves the block.
  *  MAP-G2. A distance only says where to look, and stays when its block is freed. The size in the
  *      first entry decides whether there is a block, and whether it contains the address.
@@ -66,12 +66,12 @@ void *map_reuse(size_t size, size_t align, unsigned int node);
  * it is charged to a group, a tool watches memory, or the system refuses.
  */
 void *map_resize(void *address, size_t size, size_t align);
-/* The program gives this block up: it belongs to the caller, who frees it. False: it was retired,
+/* The program gives up this block: it belongs to the caller, who frees it. False: it was retired,
  * or none begins at this address. */
 bool map_retire(void *address);
 /* Was the block that begins at this address retired? False if none does. */
 bool map_waits(const void *address);
-/* Give a retired block back. */
+/* Free a retired block. */
 void map_free_retired(void *address);
 static inline bool map_free(void *address)
 {

@@ -7,7 +7,7 @@
  *
  * Sizes up to MAP_KEPT_MOST have eight classes for each doubling, so that a block for about as many
  * bytes fits. A block that nobody took for a quarter of the curve of decay.h (when half of other
- * memory is left) goes back; so does the oldest one if all cells are full, or if more than
+ * memory is left) is unmapped; so is the oldest one if all cells are full, or if more than
  * decay_most would wait.
  *
  * Invariants
@@ -37,7 +37,7 @@ void map_unmap(struct mapping block);
 /* Unmap one block of this node that was not needed recently. Returns false if no other one
  * waits. */
 bool map_decay(unsigned int node, uint32_t now);
-/* Unmap blocks until so many bytes have gone, or none is left. Returns the bytes that went. */
+/* Unmap blocks until this many bytes were returned, or none is left. Returns these bytes. */
 size_t map_trim(size_t bytes);
 /* Bytes that wait, and bytes returned to the system so far. */
 size_t map_kept_bytes(void);

@@ -8,7 +8,7 @@
  *   marks      | F0 . | F8 . . | F0 . | ...                              . : no object begins here
  *
  * The lower bits of a mark are the lower bits of its object's address. So one comparison tells a
- * used object from a free one and from every other address: one inside an object, one behind the
+ * used object from a free one and from every other address: one inside an object, one after the
  * last object, or one in a page run.
  *
  * Invariants

@@ -22,20 +22,20 @@
  *  PAGE-P3. The descriptor of every address below pages.readable can be read at any time:
  *      page_owner() tests nothing else. Those above a range's top read zero.
  *  PAGE-P4. The amount of free pages that were used and not yet returned ("dirty") is limited. Free
- *      chunks go back above PAGE_KEEP_CHUNKS of them, parts of chunks above PAGE_KEEP_PARTS or a
- *      quarter of the memory in use. In addition to both, memory that was in use lately stays: all
- *      of it for a moment, and then on a curve of time (decay.h), up to the option decay_most. Each
- *      of these is at most a part of memory (keep.c). With decay=never, nothing returns
- *      without page_trim(). The limit may be exceeded: by memory that one call does not return
+ *      chunks return above PAGE_KEEP_CHUNKS of them, parts of chunks above PAGE_KEEP_PARTS or a
+ *      quarter of the memory in use. In addition to both, memory that was in use recently stays:
+ *      all of it for a moment, and then less and less (decay.h), up to the option decay_most. Each
+ *      of these is at most a part of memory (keep.c). With decay=never, nothing returns without
+ *      page_trim(). The limit may be exceeded: by memory that one call does not return
  *      because that would take long (PAGE_DISCARD_MAX), and by memory that the system cannot take
  *      back: parts of its own, larger pages, and parts of chunks for which it has no more mappings
  *      (huge.c). Locked memory goes only above the soft limit, in page_trim() and in
- *      page_free_to_system(). Pages go back when pages are freed, and when a layer above says that
+ *      page_free_to_system(). Pages return when pages are freed, and when a layer above says that
  *      time has passed: page_decay().
  *  PAGE-P5. When a run of a whole chunk is freed by page_free_named(), the descriptors of its other
  *      pages stay as they are, for the next run of the same owner there. They lead to a first
  *      descriptor whose cache is NULL. They are cleared before a smaller run is taken from the
- *      chunk, and before its pages go back. A run of the whole chunk that nobody owns (pool.c)
+ *      chunk, and before its pages return. A run of the whole chunk that nobody owns (pool.c)
  *      leaves them as they are.
  *
  * Locks: OS_RANK_PAGES, one for each range; not held while memory returns to the system.

@@ -52,7 +52,7 @@ void show_mapped(void)
 		before = os_exchange(&kept_shown, now.waiting);
 		os_fetch_add_relaxed(os_process_word(OS_PROCESS_free_bytes),
 				     (uint64_t)now.waiting - before);
-		/* Two threads may do this at once: pairs with the same fence in the other
+		/* Two threads may do this at the same time: pairs with the same fence in the other
 		 * thread. */
 		os_fence();
 		after = map_usage();

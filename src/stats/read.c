@@ -285,7 +285,7 @@ SHEAF_PUBLIC void __sheaf_stats(struct sheaf_stats *out, size_t size)
 	tools_wrote(out, size);
 }
 
-/* For the caches as well, and behind them for what is needed to count their slabs. */
+/* For the caches, too, and after them for what is needed to count their slabs. */
 static struct stats *make_room(uint64_t nr)
 {
 	size_t room = sizeof(struct stats) +
