@@ -176,18 +176,19 @@ static void debug(struct question *question)
 
 static void find_answer(struct question *question, const char *line)
 {
-	if (!strncmp(line, "traces", 6))
+	if (!strncmp(line, "traces", 6)) {
 		traces(question);
-	else if (!strcmp(line, "validate"))
+	} else if (!strcmp(line, "validate")) {
 		for_each_meant(question, validate);
-	else if (!strcmp(line, "groups"))
+		if (!question->caches)
+			question->error = "there is no such cache";
+	} else if (!strcmp(line, "groups")) {
 		show_groups(question);
-	else if (!strcmp(line, "debug") || !strncmp(line, "debug ", 6))
+	} else if (!strcmp(line, "debug") || !strncmp(line, "debug ", 6)) {
 		debug(question);
-	else
+	} else {
 		question->error = "it does not know this question: another version of libsheaf?";
-	if (!question->error && !strcmp(line, "validate") && !question->caches)
-		question->error = "there is no such cache";
+	}
 }
 
 static void answer(char *line)

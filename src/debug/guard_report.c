@@ -61,14 +61,7 @@ static struct miss miss_of(const char *address)
 
 static const char *access_name(enum os_access access)
 {
-	switch (access) {
-	case OS_READ:
-		return "Read of";
-	case OS_WRITE:
-		return "Write to";
-	default:
-		return "Access to";
-	}
+	return access == OS_READ ? "Read of" : access == OS_WRITE ? "Write to" : "Access to";
 }
 
 /* The stack, from the instruction that faulted. */
@@ -88,9 +81,8 @@ static void tell_stack(struct os_record *report, uintptr_t ip)
 static void tell_miss(struct os_record *report, const struct miss *miss,
 		      const struct os_fault *fault)
 {
-	os_record_add(report, "%p is ", fault->address);
 	debug_tell_place(report, fault->address, miss->slot->object, miss->slot->object_size);
-	os_record_add(report, " an object\n");
+	os_record_add(report, "\n");
 	debug_tell_guarded(report, miss->slot);
 	os_record_add(report, "%s %p in thread %u on CPU %u:\n", access_name(fault->access),
 		      fault->address, os_thread(), os_cpu());

@@ -75,13 +75,17 @@ static size_t size_of(const struct slab_cache *cache, const struct slab *slab, c
 void debug_tell_place(struct os_record *report, const char *address, const char *object,
 		      size_t size)
 {
-	if (address < object)
-		os_record_add(report, "%td bytes in front of", object - address);
-	else if (address >= object + size)
-		os_record_add(report, "%td bytes past the end of",
-			      address - object - (ptrdiff_t)size);
-	else
-		os_record_add(report, "%td bytes into", address - object);
+	ptrdiff_t offset = address - object;
+	const char *where = "into";
+
+	if (offset < 0) {
+		where = "in front of";
+		offset = -offset;
+	} else if (offset >= (ptrdiff_t)size) {
+		where = "past the end of";
+		offset -= (ptrdiff_t)size;
+	}
+	os_record_add(report, "%p is %td bytes %s an object", address, offset, where);
 }
 
 static void explain_object(struct slab_cache *cache, const struct slab *slab, const void *address)
@@ -90,9 +94,9 @@ static void explain_object(struct slab_cache *cache, const struct slab *slab, co
 	char *object = debug_nearest_object(cache, slab, address);
 	struct debug_fault fault = debug_fault_of(cache, object, "");
 
-	os_record_add(report, "libsheaf: %p is ", address);
+	os_record_add(report, "libsheaf: ");
 	debug_tell_place(report, address, object, size_of(cache, slab, object));
-	os_record_add(report, " an object of cache %s\n", cache->name);
+	os_record_add(report, " of cache %s\n", cache->name);
 	if (!cache->extra || slab_is_prepared(cache, slab, slab_index(cache, slab, object)))
 		debug_tell_object(report, &fault);
 	os_record_end(report);

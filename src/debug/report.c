@@ -170,9 +170,8 @@ void debug_tell_object(struct os_record *report, const struct debug_fault *fault
 				     : cache->object_size;
 
 	if (fault->pointer != fault->object) {
-		os_record_add(report, "%p is ", fault->pointer);
 		debug_tell_place(report, fault->pointer, fault->object, size);
-		os_record_add(report, " an object\n");
+		os_record_add(report, "\n");
 	}
 	if (fault->slot)
 		debug_tell_guarded(report, fault->slot);

@@ -10,11 +10,11 @@
 #define PARTS_FOR_GROUP 4u
 #define PARTS_AT_LEAST	1024u
 
-static bool make_room_for_groups(struct group_table *table, uint32_t most)
+static bool make_room_for_groups(struct group_table *table)
 {
-	size_t rows = most * sizeof(*table->groups);
+	size_t rows = table->most * sizeof(*table->groups);
 
-	for (table->nr_parts = PARTS_AT_LEAST; table->nr_parts < most * PARTS_FOR_GROUP;)
+	for (table->nr_parts = PARTS_AT_LEAST; table->nr_parts < table->most * PARTS_FOR_GROUP;)
 		table->nr_parts *= 2;
 	table->room = os_round_up(rows + table->nr_parts * sizeof(*table->parts));
 	table->memory = os_map(table->room);
@@ -34,18 +34,12 @@ void groups_release(struct group_table *table)
 
 /* --- numbers ---------------------------------------------------------------------------------- */
 
-struct reading {
-	struct group_table *table;
-	uint32_t most;
-};
-
 static void copy_group(void *data, struct kmem_group *g)
 {
-	struct reading *reading = data;
-	struct group_table *table = reading->table;
+	struct group_table *table = data;
 	struct group_row *row;
 
-	if (g->over || table->n == reading->most)
+	if (g->over || table->n == table->most)
 		return;
 	row = &table->groups[table->n++];
 	account_read_group(g, &row->stats);
@@ -143,16 +137,14 @@ static void add_bytes_to_row(void *data, const struct slab_cache *cache, uint64_
 
 bool groups_read(struct group_table *table)
 {
-	struct reading reading = {.table = table};
-
 	memset(table, 0, sizeof(*table));
 	if (!groups_exist())
 		return true;
 	/* Groups that are made meanwhile are left out. */
-	reading.most = os_load_relaxed(&groups.nr) + 64;
-	if (!make_room_for_groups(table, reading.most))
+	table->most = os_load_relaxed(&groups.nr) + 64;
+	if (!make_room_for_groups(table))
 		return false;
-	group_for_each(copy_group, &reading);
+	group_for_each(copy_group, table);
 	reverse_groups(table);
 	link_tree(table);
 	account_for_each(add_bytes_to_row, table);

@@ -78,8 +78,9 @@ struct group_row {
 struct group_table {
 	struct group_row *groups;
 	struct group_part *parts;
-	uint32_t n, nr_parts; /* nr_parts: a power of two */
-	uint64_t left_out;    /* objects for which there was no room */
+	uint32_t n, most;  /* groups, and how many there is room for */
+	uint32_t nr_parts; /* a power of two */
+	uint64_t left_out; /* objects for which there was no room */
 	size_t room;
 	char *memory;
 };
