@@ -13,11 +13,13 @@
 #include "internal/kit/placement.h"
 #include "internal/kit/ready.h"
 #include "kit/cache.h"
+#include "kit/needs.h"
 #include "kit/process.h"
 #include "kit/unit.h"
 #include "os/section.h"
 #include "page/limit.h"
 #include "page/page.h"
+#include "percpu/drain.h"
 #include "percpu/rows.h"
 
 enum {
@@ -256,6 +258,55 @@ static void check_line(const char *line, unsigned long *pages_on)
 	}
 }
 
+static void *looked_for;
+static bool found;
+
+static void look_into(void *data, struct sheaf *sheaf)
+{
+	(void)data;
+	for (uint32_t i = 0; i < sheaf_size(sheaf); i++)
+		found |= sheaf->objects[i] == looked_for;
+}
+
+static bool in_sheaf(struct kmem_cache *s, void *object)
+{
+	looked_for = object;
+	found = false;
+	sheaf_for_each(&s->sheaf, look_into, NULL);
+	return found;
+}
+
+static void remote_frees_wait_apart(void **state)
+{
+	struct kmem_cache *s = make("remote", 64, 0);
+	void *local, *remote, *both[2];
+
+	(void)state;
+	needs(NEED_SHEAVES);
+	if (os.nr_nodes < 2 || !pin(0))
+		skip();
+	remote = kmem_cache_alloc_node(s, GFP_KERNEL, 1);
+	local = kmem_cache_alloc(s, GFP_KERNEL);
+	both[0] = kmem_cache_alloc_node(s, GFP_KERNEL, 1);
+	both[1] = kmem_cache_alloc(s, GFP_KERNEL);
+	kmem_cache_free(s, remote);
+	assert_true(in_sheaf(s, remote));
+	kmem_cache_free(s, local);
+	assert_true(in_sheaf(s, local));
+	kmem_cache_free_bulk(s, 2, both);
+	assert_true(in_sheaf(s, both[0]));
+	assert_true(in_sheaf(s, both[1]));
+	assert_int_equal(kmem_cache_verify(s), 0);
+	/* CPUs of this node do not get them. */
+	for (int i = 0; i < 2; i++) {
+		both[i] = kmem_cache_alloc(s, GFP_KERNEL);
+		assert_int_equal(page_node(both[i]), os_node());
+	}
+	kmem_cache_free_bulk(s, 2, both);
+	assert_int_equal(kmem_cache_shrink(s), 0);
+	kmem_cache_destroy(s);
+}
+
 static void numa_maps_agrees(void **state)
 {
 	unsigned long pages_on[OS_MAX_NODES] = {0};
@@ -303,6 +354,7 @@ int main(void)
 		cmocka_unit_test(large_blocks_of_each_node),
 		cmocka_unit_test(arrays_of_each_node),
 		cmocka_unit_test(local_objects_and_slots),
+		cmocka_unit_test(remote_frees_wait_apart),
 		cmocka_unit_test(numa_maps_agrees),
 		cmocka_unit_test(requests_under_load),
 	};

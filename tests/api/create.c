@@ -6,10 +6,9 @@
 #include <string.h>
 #include <sys/wait.h>
 
-#include "cache/cache.h"
-
-#include "internal/kit/ready.h"
+#include "kit/cache.h"
 #include "kit/needs.h"
+#include "kit/options.h"
 #include "kit/process.h"
 #include "kit/told.h"
 #include "kit/unit.h"
@@ -27,13 +26,13 @@ static void nothing(void *object)
 
 /* The distance between objects; a checked cache needs more room around each, and keeps the
  * alignment. */
-static void check_stride(const struct kmem_cache *s, unsigned int bytes, unsigned int align)
+static void check_stride(struct kmem_cache *s, unsigned int bytes, unsigned int align)
 {
-	if (cache_is_checked(s)) {
-		assert_true(s->sheaf.slab.size > bytes);
-		assert_int_equal(s->sheaf.slab.size % align, 0);
+	if (look(s).slab_size != bytes && has_slab_debug()) {
+		assert_true(look(s).slab_size > bytes);
+		assert_int_equal(look(s).slab_size % align, 0);
 	} else {
-		assert_int_equal(s->sheaf.slab.size, bytes);
+		assert_int_equal(look(s).slab_size, bytes);
 	}
 }
 
@@ -50,9 +49,9 @@ static void create_forms(void **state)
 	check_stride(plain, 40, 8);
 	check_stride(with_args, 64, 64);
 	check_stride(old, 128, 128);
-	assert_ptr_equal(old->sheaf.slab.ctor, nothing);
+	assert_int_equal(look(old).ctor, 1);
 	assert_int_equal(kmem_cache_size(typed), sizeof(struct thing));
-	assert_string_equal(typed->name, "thing");
+	assert_string_equal(look(typed).name, "thing");
 	assert_non_null(nameless);
 	kmem_cache_destroy(plain);
 	kmem_cache_destroy(with_args);
@@ -76,7 +75,7 @@ static void smaller_args(void **state)
 				     SLAB_NO_MERGE);
 	assert_non_null(s);
 	check_stride(s, 64, 32);
-	assert_null(s->sheaf.slab.ctor);
+	assert_int_equal(look(s).ctor, 0);
 	kmem_cache_destroy(s);
 }
 
@@ -158,7 +157,7 @@ static void region_for_users(void **state)
 	told_begin(&told);
 	c = kmem_cache_create_usercopy("message", 32, 8, 0, (size_t)5 << 32, 1, NULL);
 	assert_int_equal(told_end(&told), 1);
-	assert_true(c == b || (c && cache_is_checked(c)));
+	assert_true(c == b || (c && has_slab_debug()));
 	kmem_cache_destroy(a);
 	kmem_cache_destroy(b);
 	kmem_cache_destroy(c);
@@ -178,7 +177,7 @@ static void wrong_arguments(void **state)
 		{64, {.align = 3}, 0, "align"},
 		{64, {.align = 1u << 21}, 0, "align"},
 		{64, {.align = 0}, 0x40000000u, "flags"},
-		{64, {.sheaf_capacity = SHEAF_CAPACITY_MAX + 1}, 0, "sheaf_capacity"},
+		{64, {.sheaf_capacity = 4097}, 0, "sheaf_capacity"},
 		{64, {.use_freeptr_offset = 1}, 0, "freeptr_offset"},
 		{64, {.use_freeptr_offset = 1, .freeptr_offset = 4, .ctor = nothing}, 0, "freeptr"},
 		{64,
@@ -208,13 +207,19 @@ static void wrong_arguments(void **state)
 	assert_non_null(strstr(told.text, "invalid align 1099511627776; "));
 }
 
+static const slab_flags_t public_flags =
+	SLAB_HWCACHE_ALIGN | SLAB_PANIC | SLAB_NO_MERGE | SLAB_NO_SHEAVES | SLAB_RECLAIM_ACCOUNT |
+	SLAB_ACCOUNT | SLAB_TYPESAFE_BY_RCU | SLAB_CONSISTENCY_CHECKS | SLAB_RED_ZONE |
+	SLAB_POISON | SLAB_STORE_USER | SLAB_TRACE | SLAB_FAILSLAB | SLAB_NO_USER_FLAGS |
+	SLAB_SECRET;
+
 /* Those of the library, too. */
 static void flags_that_are_not_public(void **state)
 {
 	(void)state;
 	told_begin(&told);
 	for (unsigned int i = 0; i < 32; i++)
-		if (!(FLAGS_OF(SLAB_PUBLIC_FLAGS) >> i & 1))
+		if (!(public_flags >> i & 1))
 			assert_null(kmem_cache_create("private", 64, NULL, 1u << i));
 	assert_true(told_end(&told) > 0);
 	assert_non_null(strstr(told.text, "flags with unknown bit"));
@@ -267,7 +272,7 @@ static void merging(void **state)
 	assert_ptr_equal(first, alias);
 	assert_ptr_not_equal(first, apart);
 	assert_ptr_not_equal(first, wide);
-	assert_int_equal(first == bare, os_options.tiny);
+	assert_int_equal(first == bare, is_tiny());
 	assert_int_equal(kmem_cache_size(first), 492);
 	kmem_cache_destroy(first);
 	object = kmem_cache_zalloc(alias, GFP_KERNEL);
@@ -311,7 +316,6 @@ static void name_in_use_warns_once(void **state)
 	struct kmem_cache *s[3];
 
 	(void)state;
-	caches.warned_name = 0;
 	told_begin(&told);
 	for (int i = 0; i < 3; i++)
 		s[i] = kmem_cache_create("the-same-name", 64, NULL, SLAB_NO_MERGE);
@@ -343,6 +347,7 @@ static void hwcache_align(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(name_in_use_warns_once),
 		cmocka_unit_test(create_forms),
 		cmocka_unit_test(smaller_args),
 		cmocka_unit_test(cut_args),
@@ -355,9 +360,8 @@ int main(void)
 		cmocka_unit_test(slab_panic_aborts),
 		cmocka_unit_test(merging),
 		cmocka_unit_test(names_are_for_reports),
-		cmocka_unit_test(name_in_use_warns_once),
 		cmocka_unit_test(hwcache_align),
 	};
 
-	return cmocka_run_group_tests_name("create", tests, setup, NULL);
+	return cmocka_run_group_tests_name("create", tests, NULL, NULL);
 }

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * What kmem_cache_verify() and kmem_cache_validate() find in the library's own structures, and how
+ * long they hold what they look at.
+ */
+#include <pthread.h>
+#include <sched.h>
+#include <sheaf/debug.h>
+#include <sheaf/kmalloc.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cache/cache.h"
+#include "cache/list.h"
+#include "cache/verify.h"
+#include "internal/kit/blocks.h"
+#include "internal/kit/ready.h"
+#include "kit/cache.h"
+#include "kit/check.h"
+#include "kit/hooks.h"
+#include "kit/needs.h"
+#include "kit/process.h"
+#include "kit/told.h"
+#include "kit/unit.h"
+#include "os/atomic.h"
+#include "page/page.h"
+#include "percpu/drain.h"
+
+/* These letters, whatever slab_debug gives to others. */
+#define FZPU                                                                                       \
+	(SLAB_CONSISTENCY_CHECKS | SLAB_RED_ZONE | SLAB_POISON | SLAB_STORE_USER |                 \
+	 SLAB_NO_USER_FLAGS)
+
+enum {
+	ROUNDS = 200
+};
+
+static struct told told;
+
+static struct sheaf *well_filled;
+
+static void remember(void *data, struct sheaf *sheaf)
+{
+	(void)data;
+	if (sheaf_size(sheaf) >= 2)
+		well_filled = sheaf;
+}
+
+static int verify_quietly(struct kmem_cache *s)
+{
+	int faults;
+
+	told_begin(&told);
+	faults = kmem_cache_verify(s);
+	told_end(&told);
+	return faults;
+}
+
+static void verify_finds_planted_faults(void **state)
+{
+	struct kmem_cache *s = kmem_cache_create("faults", 64, NULL, SLAB_NO_MERGE);
+	void *object = kmem_cache_alloc(s, GFP_KERNEL), **place, *kept, *more;
+	struct slab *slab = page_slab(object);
+
+	(void)state;
+	needs(NEED_SHEAVES);
+	more = kmem_cache_alloc(s, GFP_KERNEL);
+	kmem_cache_free(s, more);
+	assert_int_equal(kmem_cache_verify(s), 0);
+	well_filled = NULL;
+	sheaf_for_each(&s->sheaf, remember, NULL);
+	assert_non_null(well_filled);
+	place = &well_filled->objects[0];
+	kept = *place;
+
+	*place = well_filled->objects[1]; /* one object twice, another nowhere */
+	assert_true(verify_quietly(s) > 0);
+	*place = (char *)kept + 8;
+	assert_true(verify_quietly(s) > 0);
+	*place = &object;
+	assert_true(verify_quietly(s) > 0);
+	*place = kept;
+	assert_int_equal(verify_quietly(s), 0);
+	slab->state += UINT64_C(1) << 16; /* one more in use than the slab has */
+	assert_true(verify_quietly(s) > 0);
+	slab->state -= UINT64_C(1) << 16;
+	assert_int_equal(verify_quietly(s), 0);
+	kmem_cache_free(s, object);
+	kmem_cache_destroy(s);
+}
+
+/* A slab that lost an object: neither free nor counted as used. */
+static void finds_a_wrong_count(void **state)
+{
+	struct kmem_cache *s = make("counted", 32, SLAB_NO_SHEAVES | SLAB_NO_USER_FLAGS);
+	void *object = kmem_cache_alloc(s, GFP_KERNEL);
+	struct slab *slab = page_slab(object);
+
+	(void)state;
+	slab->state--;
+	told_begin(&told);
+	assert_int_equal(kmem_cache_validate(s), 1);
+	assert_int_equal(told_end(&told), 1);
+	assert_non_null(strstr(told.text, "neither free nor in use"));
+	slab->state++;
+	assert_int_equal(kmem_cache_validate(s), 0);
+	kmem_cache_free(s, object);
+	kmem_cache_destroy(s);
+}
+
+/* Found when its cache is destroyed. Another thread may examine it just then, or the cache stays.
+ */
+static void kept_out_objects_that_return(void **state)
+{
+	struct kmem_cache *s = make("kept out", 32, FZPU);
+	char *object = kmem_cache_alloc(s, GFP_KERNEL), *next;
+
+	(void)state;
+	kmem_cache_free(s, object);
+	object[1] = 1;
+	told_begin(&told);
+	next = kmem_cache_alloc(s, GFP_KERNEL);
+	assert_true(told_end(&told) > 0);
+	told_begin(&told);
+	cache_give_leaked(s);
+	assert_int_equal(kmem_cache_validate(s), 0);
+	cache_give_leaked(s);
+	assert_int_equal(told_end(&told), 0);
+	kmem_cache_free(s, next);
+	kmem_cache_destroy(s);
+}
+
+/* --- with threads ----------------------------------------------------------------------------- */
+
+static uint32_t stop;
+
+static void *use_blocks(void *unused)
+{
+	void *blocks[16];
+
+	while (!os_load_relaxed(&stop)) {
+		for (int i = 0; i < 16; i++) {
+			/* A long gap behind the request, which takes long to check. */
+			blocks[i] = kmalloc(4200, GFP_KERNEL);
+			blocks[i] = krealloc(blocks[i], 4300, GFP_KERNEL);
+			memset(blocks[i], 1, 4300);
+			blocks[i] = krealloc(blocks[i], 4250, GFP_KERNEL);
+		}
+		for (int i = 0; i < 16; i++)
+			kfree(blocks[i]);
+	}
+	return unused;
+}
+
+/* A cache of kmalloc(), whose blocks grow and shrink meanwhile. */
+static void blocks_are_used_meanwhile(void **state)
+{
+	pthread_t threads[4];
+
+	(void)state;
+	told_begin(&told);
+	for (int i = 0; i < 4; i++)
+		pthread_create(&threads[i], NULL, use_blocks, NULL);
+	for (int i = 0; i < ROUNDS; i++) {
+		void *block = kmalloc(4200, GFP_KERNEL);
+		struct kmem_cache *of_kmalloc = cache_of(block);
+
+		for (int n = 0; n < 10; n++)
+			CHECK(kmem_cache_validate(of_kmalloc) == 0);
+		kfree(block);
+	}
+	os_store_relaxed(&stop, 1);
+	for (int i = 0; i < 4; i++)
+		pthread_join(threads[i], NULL);
+	assert_int_equal(told_end(&told), 0);
+}
+
+static uint32_t is_held;
+
+static void hold(void *unused, struct slab *slab)
+{
+	(void)unused, (void)slab;
+	os_store_release(&is_held, 1);
+	wait_until_first_sleeps();
+}
+
+static void *look_at(void *cache)
+{
+	struct kmem_cache *s = cache;
+
+	CHECK(list_pin(s));
+	slab_for_each_held(&s->sheaf.slab, hold, NULL);
+	list_unpin(s);
+	return NULL;
+}
+
+/* As on a question from another process. An empty slab that a thread holds cannot be freed. */
+static void destroyed_during_a_look(void **state)
+{
+	static const slab_flags_t flags[] = {SLAB_NO_USER_FLAGS, FZPU};
+	pthread_t thread;
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		struct kmem_cache *s = make("looked at", 32, flags[i]);
+
+		s->sheaf.slab.min_partial = 1; /* the empty slab stays, also with slub_tiny */
+		kmem_cache_free(s, kmem_cache_alloc(s, GFP_KERNEL));
+		os_store_relaxed(&is_held, 0);
+		pthread_create(&thread, NULL, look_at, s);
+		while (!os_load_acquire(&is_held))
+			sched_yield();
+		told_begin(&told);
+		kmem_cache_destroy(s);
+		pthread_join(thread, NULL);
+		assert_int_equal(told_end(&told), 0);
+	}
+}
+
+/* A sanitizer would end the program at the first misuse. */
+static int ready(void **state)
+{
+	int error = setup(state);
+
+	hook_leave_tools();
+	return error;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(verify_finds_planted_faults),
+		cmocka_unit_test(finds_a_wrong_count),
+		cmocka_unit_test(kept_out_objects_that_return),
+		cmocka_unit_test(destroyed_during_a_look),
+		cmocka_unit_test(blocks_are_used_meanwhile),
+	};
+
+	return cmocka_run_group_tests_name("verify", tests, ready, NULL);
+}
