@@ -100,11 +100,11 @@ static void report_live(struct kmem_cache *s)
 	void *listed[LIST_MAX];
 	size_t live, n;
 
-	list_show(s);
 	/* The program may free them later, and then uses the cache. */
 	s->sheaf.quiet = 0;
 	cache_refuse_allocations(s);
 	live = cache_live_objects(s, listed, LIST_MAX);
+	list_show(s);
 	if (cache_knows_users(s))
 		debug_report_leaks(&s->sheaf.slab, "when it is destroyed");
 	n = live < LIST_MAX ? live : LIST_MAX;
@@ -133,7 +133,7 @@ static void finish_retired(struct kmem_cache *s)
 }
 
 /* Empty a cache that no thread uses; false: objects are in use. A thread that pins the cache may
- * hold an empty slab, which is not given back then. */
+ * hold an empty slab, which is not returned then. */
 static bool make_empty(struct kmem_cache *s)
 {
 	list_wait_unpinned(s);

@@ -61,7 +61,8 @@ static void destroyed_cache_is_told(void **state)
 	assert_int_equal(stats.object_size, 0);
 }
 
-/* Halfway through destroy: the cache is off the list, but its memory is not yet freed. */
+/* Halfway through destroy: no thread may pin the cache any more, on the list and off it; its memory
+ * is not yet freed. */
 static void cache_off_the_list_is_left_alone(void **state)
 {
 	struct kmem_cache *gone = kmem_cache_create("gone", 64, NULL, SLAB_NO_MERGE);
@@ -73,6 +74,10 @@ static void cache_off_the_list_is_left_alone(void **state)
 	gone->nr_names = 0;
 	list_hide(gone);
 	os_unlock(&caches.lock);
+	assert_false(list_pin(gone));
+	for (struct kmem_cache *at = list_next(NULL); at; at = list_next(at))
+		assert_ptr_not_equal(at, gone);
+	list_wait_unpinned(gone);
 	list_remove(gone);
 	assert_false(list_pin(gone));
 	told_begin(&told);
