@@ -181,7 +181,7 @@ void quarantine_after_fork(void);
  * that are not the library's. For errors that a tool has found: takes no lock. */
 void debug_explain(const void *address);
 
-/* --- fail.c ----------------------------------------------------------------------------------- */
+/* --- sample.c --------------------------------------------------------------------------------- */
 
 /* Shall this allocation fail on purpose? */
 bool debug_fails(struct slab_cache *cache, gfp_t flags);

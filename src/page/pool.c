@@ -34,35 +34,35 @@ static struct {
 	size_t left;
 } area;
 
-static char *carve_area(size_t bytes)
+/* Between two inaccessible pages. */
+static void new_area(void)
 {
-	char *pages_of_area = area.next;
+	size_t usable = AREA - 2 * os.page_size;
+	char *start = os_reserve(AREA);
 
-	if (area.left < bytes) {
-		size_t usable = AREA - 2 * os.page_size;
-
-		pages_of_area = os_reserve(AREA);
-		if (!pages_of_area)
-			return NULL;
-		if (!os_commit(pages_of_area + os.page_size, usable)) {
-			os_unreserve(pages_of_area, AREA);
-			return NULL;
-		}
-		pages_of_area += os.page_size;
-		area.left = usable;
+	if (!start)
+		return;
+	if (!os_commit(start + os.page_size, usable)) {
+		os_unreserve(start, AREA);
+		return;
 	}
-	area.next = pages_of_area + bytes;
-	area.left -= bytes;
-	return pages_of_area;
+	area.next = start + os.page_size;
+	area.left = usable;
 }
 
-/* Pages away from objects. Each area lies between two inaccessible pages. */
+/* Pages away from objects. */
 static char *guarded_pages(size_t bytes)
 {
-	char *found;
+	char *found = NULL;
 
 	os_lock(&pools[0].lock);
-	found = carve_area(bytes);
+	if (area.left < bytes)
+		new_area();
+	if (area.left >= bytes) {
+		found = area.next;
+		area.next += bytes;
+		area.left -= bytes;
+	}
 	os_unlock(&pools[0].lock);
 	return found;
 }

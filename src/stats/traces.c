@@ -22,10 +22,15 @@ struct printer {
 	bool first; /* cache */
 };
 
-static enum debug_deed deed_of(enum sheaf_traces which)
-{
-	return which == SHEAF_ALLOC_TRACES ? DEBUG_ALLOCATED : DEBUG_FREED;
-}
+/* Words of enum sheaf_traces. */
+static const struct {
+	enum debug_deed deed;
+	const char *by, *unknown;
+} kinds[] = {
+	[SHEAF_ALLOC_TRACES] = {DEBUG_ALLOCATED, "allocated them", "whose record was overwritten"},
+	[SHEAF_FREE_TRACES] = {DEBUG_FREED, "freed them before they were allocated",
+			       "never freed before"},
+};
 
 static void print_range(struct out *out, const char *name, uint32_t least, uint32_t most)
 {
@@ -56,15 +61,12 @@ static void print_text(struct printer *to, const char *name, const struct debug_
 	struct out *out = to->out;
 
 	out_print(out, "# %s: %zu %sobject%s in use, by the stack that %s\n", name, objects,
-		  traces->guarded ? "guarded " : "", os_plural(objects),
-		  to->which == SHEAF_ALLOC_TRACES ? "allocated them"
-						  : "freed them before they were allocated");
+		  traces->guarded ? "guarded " : "", os_plural(objects), kinds[to->which].by);
 	for (uint32_t i = 0; i < traces->nr_groups; i++)
 		print_group_text(out, &traces->groups[i]);
 	if (traces->unknown)
 		out_print(out, "%8zu object%s %s\n", traces->unknown, os_plural(traces->unknown),
-			  to->which == SHEAF_ALLOC_TRACES ? "whose record was overwritten"
-							  : "never freed before");
+			  kinds[to->which].unknown);
 	if (traces->others)
 		out_print(out, "%8zu object%s with other stacks\n", traces->others,
 			  os_plural(traces->others));
@@ -123,7 +125,7 @@ static int print_cache_traces(struct printer *to, struct kmem_cache *s)
 {
 	struct debug_traces traces;
 	char name[SHEAF_STATS_NAME];
-	bool done = debug_traces_begin(&traces, &s->sheaf.slab, deed_of(to->which));
+	bool done = debug_traces_begin(&traces, &s->sheaf.slab, kinds[to->which].deed);
 
 	snprintf(name, sizeof(name), "%s", s->name);
 	list_unpin(s);
