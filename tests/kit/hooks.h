@@ -3,6 +3,7 @@
 #ifndef SHEAF_TESTS_HOOKS_H
 #define SHEAF_TESTS_HOOKS_H
 
+#include <sheaf/slab.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -14,6 +15,9 @@ unsigned int hook_reports(void);
 
 /* Use up the memory that the library has for structures of this size and larger ones. */
 void hook_use_up_pool(size_t size);
+
+/* Let each node keep so many empty slabs of a cache. */
+void hook_keep_slabs(struct kmem_cache *s, unsigned int n);
 
 /* Does the library mark memory for a sanitizer or valgrind? */
 bool hook_has_tools(void);

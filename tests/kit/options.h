@@ -50,6 +50,13 @@ static inline bool has_debug_letter(char letter)
 	return letters && memchr(letters, letter, strcspn(letters, ",;"));
 }
 
+static inline bool is_trylock(void)
+{
+	const char *backend = option("backend");
+
+	return backend && !strncmp(backend, "trylock", 7);
+}
+
 static inline bool is_tiny(void)
 {
 #ifdef SHEAF_SLUB_TINY

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 #include "kit/hooks.h"
 
+#include "cache/cache.h"
 #include "os/machine.h"
 #include "os/report/report.h"
 #include "page/pool.h"
@@ -19,6 +20,11 @@ void hook_use_up_pool(size_t size)
 {
 	while (pool_alloc(size))
 		;
+}
+
+void hook_keep_slabs(struct kmem_cache *s, unsigned int n)
+{
+	s->sheaf.slab.min_partial = n;
 }
 
 bool hook_has_tools(void)

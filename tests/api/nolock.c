@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The nolock calls: with each lock held, and in signal handlers that interrupt every part of the
- * library.
+ * The nolock calls: what they allocate, and in signal handlers that interrupt every part of the
+ * library. With each lock held: internal/held-locks.c.
  *
  *   nolock [HANDLERS]
  */
@@ -20,22 +20,17 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "cache/cache.h"
-#include "internal/kit/blocks.h"
-#include "internal/kit/locks.h"
+#include "kit/blocks.h"
 #include "kit/cache.h"
 #include "kit/check.h"
+#include "kit/hooks.h"
 #include "kit/needs.h"
 #include "kit/objects.h"
+#include "kit/options.h"
 #include "kit/process.h"
 #include "kit/random.h"
 #include "kit/told.h"
 #include "kit/unit.h"
-#include "os/machine.h"
-#include "os/options/options.h"
-#include "page/pool.h"
-#include "percpu/drain.h"
-#include "slab/defer.h"
 
 enum {
 	SIZE = 64,
@@ -57,8 +52,8 @@ static void construct(void *object)
  * makes no slab. */
 static struct kmem_cache *keep_slabs(struct kmem_cache *s)
 {
-	if (!sheaf_capacity(&s->sheaf))
-		s->sheaf.slab.min_partial = MANY;
+	if (!look(s).sheaf_capacity)
+		hook_keep_slabs(s, MANY);
 	return s;
 }
 
@@ -118,7 +113,7 @@ static void all_that_is_there(void **state)
 	after = look(s);
 	assert_int_equal(after.total_objects, before.total_objects);
 	assert_int_equal(after.objects_in_use, 0);
-	if (os.counting) {
+	if (library().counted) {
 		assert_int_equal(after.nolock_fail, 2);
 		assert_true(after.sheaf_alloc == before.sheaf_alloc);
 	}
@@ -158,7 +153,6 @@ static void misuse(void **state)
 {
 	struct kmem_cache *s = make("mine", SIZE, SLAB_NO_SHEAVES), *other = make("other", SIZE, 0);
 	char *object = kmem_cache_alloc(s, GFP_KERNEL);
-	uint32_t before = os_reports;
 	int foreign;
 
 	(void)state;
@@ -168,173 +162,11 @@ static void misuse(void **state)
 	held[0] = kmem_cache_alloc(other, GFP_KERNEL);
 	kmem_cache_free_nolock(s, held[0]);
 	assert_true(told_end(&told) > 0);
-	assert_int_equal(os_reports - before, 3);
+	assert_int_equal(told_reports(&told), 3);
 	kmem_cache_free_nolock(s, object);
 	kmem_cache_free(other, held[0]);
 	all_is_there(s);
 	all_is_there(other);
-}
-
-/* --- with each lock held by the thread itself: a call that waited would wait forever --- */
-
-static struct kmem_cache *beside;
-
-static struct os_lock *node_lock(void)
-{
-	return &beside->sheaf.slab.nodes[os_node()]->lock;
-}
-
-static void lock_node(void)
-{
-	os_lock(node_lock());
-}
-
-static void unlock_node(void)
-{
-	os_unlock(node_lock());
-}
-
-static const struct {
-	const char *name;
-	void (*lock)(void);
-	void (*unlock)(void);
-} ranks[] = {
-	{"OS_RANK_CACHES", lock_caches, unlock_caches},
-	{"OS_RANK_DRAIN", sheaf_lock_drains, sheaf_unlock_drains},
-	{"OS_RANK_NODE", lock_node, unlock_node},
-	{"OS_RANK_POOL", pool_lock_all, pool_unlock_all},
-	{"OS_RANK_PAGES", page_lock_all, page_unlock_all},
-	{"OS_RANK_MEMPOOL", mempool_lock_all, mempool_unlock_all},
-};
-
-static void with_locks_held(void)
-{
-	static const slab_flags_t kinds[] = {0, SLAB_NO_SHEAVES};
-	mempool_t *pool = mempool_create_slab_pool(1, make("pooled", SIZE, 0));
-
-	CHECK(pool);
-	pin((unsigned int)sched_getcpu());
-	for (size_t i = 0; i < 2 * sizeof(ranks) / sizeof(ranks[0]); i++) {
-		unsigned int n;
-
-		beside = make(ranks[i / 2].name, SIZE, kinds[i % 2]);
-		take(beside, 1500);
-		kmem_cache_free_bulk(beside, 1000, held + 500);
-		ranks[i / 2].lock();
-		/* At least the objects of sheaves; the others are in slabs, which need the node's
-		 * lock. */
-		give_nolock(beside, 500);
-		n = take_nolock(beside);
-		CHECK(n >= 100 || !sheaf_capacity(&beside->sheaf));
-		give_nolock(beside, n);
-		ranks[i / 2].unlock();
-		CHECK(kmem_cache_verify(beside) == 0);
-		CHECK(look(beside).objects_in_use == 0);
-		CHECK(kmem_cache_shrink(beside) == 0);
-		kmem_cache_destroy(beside);
-	}
-}
-
-static void each_lock_held(void **state)
-{
-	(void)state;
-	assert_int_equal(in_child(with_locks_held), 0);
-}
-
-/* Free objects of full slabs while the slabs cannot be listed. */
-static void defer(struct kmem_cache *s)
-{
-	take(s, 640);
-	beside = s;
-	lock_node();
-	give_nolock(s, 640);
-	unlock_node();
-	CHECK(slab_has_deferred(&s->sheaf.slab));
-}
-
-static void deferred_until_a_slow_path(void **state)
-{
-	struct kmem_cache *s = make("deferred", SIZE, SLAB_NO_SHEAVES);
-
-	(void)state;
-	for (int way = 0; way < 5; way++) {
-		defer(s);
-		if (os.counting)
-			assert_true(look(s).nolock_deferred > 0);
-		switch (way) {
-		case 0:
-			kmem_cache_free(s, kmem_cache_alloc(s, GFP_KERNEL));
-			break;
-		case 1:
-			assert_int_equal(kmem_cache_shrink(s), 0);
-			break;
-		case 2:
-			assert_int_equal(kmem_cache_verify(s), 0);
-			break;
-		case 3:
-			take(s, 100);
-			kmem_cache_free_bulk(s, 100, held);
-			break;
-		default:
-			/* They are not reported as still in use. */
-			told_begin(&told);
-			kmem_cache_destroy(s);
-			assert_int_equal(told_end(&told), 0);
-			return;
-		}
-		assert_false(slab_has_deferred(&s->sheaf.slab));
-		assert_int_equal(kmem_cache_verify(s), 0);
-	}
-}
-
-static void shrink_inherited(void)
-{
-	CHECK(kmem_cache_shrink(beside) == 0);
-}
-
-static void deferred_across_fork(void **state)
-{
-	struct kmem_cache *s = make("forked", SIZE, SLAB_NO_SHEAVES);
-
-	(void)state;
-	defer(s);
-	assert_int_equal(in_child(shrink_inherited), 0);
-	all_is_there(s);
-}
-
-static void find_inherited(void)
-{
-	CHECK(slab_has_deferred(&beside->sheaf.slab));
-	kmem_cache_free(beside, kmem_cache_alloc(beside, GFP_KERNEL));
-	CHECK(!slab_has_deferred(&beside->sheaf.slab));
-	CHECK(kmem_cache_shrink(beside) == 0);
-}
-
-/* The thread that deferred them had not yet set the flag. */
-static void deferred_without_a_flag_across_fork(void **state)
-{
-	struct kmem_cache *s = make("unflagged", SIZE, SLAB_NO_SHEAVES);
-
-	(void)state;
-	defer(s);
-	s->sheaf.slab.marks &= (uint16_t)~MARK_DEFERRED;
-	assert_int_equal(in_child(find_inherited), 0);
-	s->sheaf.slab.marks |= MARK_DEFERRED;
-	all_is_there(s);
-}
-
-/* Objects hold no links, so a write to a freed object does no harm. */
-static void deferred_and_overwritten(void **state)
-{
-	struct kmem_cache *s = make("overwritten", SIZE, SLAB_NO_SHEAVES | no_samples());
-
-	(void)state;
-	defer(s);
-	memset(held[0], 0x5e, SIZE);
-	told_begin(&told);
-	kmem_cache_shrink(s);
-	assert_int_equal(told_end(&told), 0);
-	all_is_there(s);
 }
 
 /* --- handlers at 10 kHz, and threads on every slow path --- */
@@ -531,7 +363,7 @@ static void by_size(void **state)
 	kfree(kmalloc(1792, GFP_KERNEL));
 	small = kmalloc_nolock(1500, 0, 12345);
 	assert_non_null(small);
-	assert_int_equal(ksize(small), usable(1500, os_options_debug_has('S') ? 1536 : 1792));
+	assert_int_equal(ksize(small), usable(1500, has_debug_letter('S') ? 1536 : 1792));
 	kfree(small);
 	kfree_nolock(NULL);
 	kfree_nolock(ZERO_SIZE_PTR);
@@ -636,11 +468,6 @@ int main(int argc, char **argv)
 		cmocka_unit_test(all_that_is_there),
 		cmocka_unit_test(zeroed_or_constructed),
 		cmocka_unit_test(misuse),
-		cmocka_unit_test(each_lock_held),
-		cmocka_unit_test(deferred_until_a_slow_path),
-		cmocka_unit_test(deferred_across_fork),
-		cmocka_unit_test(deferred_without_a_flag_across_fork),
-		cmocka_unit_test(deferred_and_overwritten),
 		cmocka_unit_test(handlers),
 		cmocka_unit_test(by_size),
 		cmocka_unit_test(from_any_set),

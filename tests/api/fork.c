@@ -10,15 +10,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "cache/cache.h"
+#include "kit/cache.h"
 #include "kit/check.h"
+#include "kit/options.h"
 #include "kit/process.h"
 #include "kit/random.h"
 #include "kit/unit.h"
-#include "os/atomic.h"
-#include "os/machine.h"
-#include "os/options/options.h"
-#include "slab/slab.h"
 
 enum {
 	THREADS = 3,
@@ -26,8 +23,6 @@ enum {
 	FORKS = 40,
 	VFORKS = 20,
 	CACHES = 1000,
-	LATE_SLABS = 3,
-	LATE_OBJECTS = LATE_SLABS * 64,
 	MOST_PAGES = 150 /* 290 if each cache and sheaf is written as well */
 };
 
@@ -166,91 +161,6 @@ static void vfork_child_execs(void **state)
 	stop(threads);
 }
 
-/*
- * A thread makes a node's part of a cache when fork() has locked those that were there, and holds
- * its lock when the child begins: it has just taken an object, and has not counted it yet.
- */
-static struct {
-	struct kmem_cache *s;
-	struct slab_node **at, *part;
-	struct slab *slab;
-	void *objects[LATE_OBJECTS];
-	unsigned int n;
-	uint64_t bits;
-} late;
-
-static void make_part_late(void)
-{
-	if (!late.part)
-		return;
-	if (!os_trylock(&late.part->lock))
-		abort();
-	late.bits = os_exchange(&late.slab->bits, 0);
-	*late.at = late.part;
-}
-
-/* Of several handlers that run before a fork, the first one that was registered runs last. */
-static __attribute__((constructor(101))) void register_before_the_library(void)
-{
-	pthread_atfork(make_part_late, NULL, NULL);
-}
-
-static void list_is_whole(void)
-{
-	unsigned int slabs = late.part->nr_slabs;
-
-	/* One of them is full now. */
-	CHECK(late.part->nr_partial == LATE_SLABS - 1);
-	for (unsigned int i = 1; i < LATE_SLABS; i++) {
-		void **object = &late.objects[i * late.n / LATE_SLABS];
-
-		*object = kmem_cache_alloc_node(late.s, GFP_KERNEL, 0);
-		CHECK(*object);
-	}
-	CHECK(late.part->nr_slabs == slabs);
-	CHECK(kmem_cache_verify(late.s) == 0);
-	kmem_cache_free_bulk(late.s, late.n - 1, late.objects + 1);
-	CHECK(kmem_cache_verify(late.s) == 0);
-	kmem_cache_shrink(late.s);
-	/* The object that was taken keeps its slab. */
-	CHECK(late.part->nr_slabs == 1);
-	CHECK(late.part->nr_partial == 1);
-}
-
-static void list_that_vanished_thread_changed(void **state)
-{
-	unsigned int of_slab;
-	int status;
-
-	(void)state;
-	if (os_options.slab_debug[0])
-		skip();
-	late.s = kmem_cache_create("late", 1000, NULL, SLAB_NO_MERGE | SLAB_NO_SHEAVES);
-	assert_non_null(late.s);
-	of_slab = late.s->sheaf.slab.oo.objects;
-	assert_in_range(of_slab, 1, 64);
-	late.n = LATE_SLABS * of_slab;
-	for (unsigned int i = 0; i < late.n; i++)
-		late.objects[i] = kmem_cache_alloc_node(late.s, GFP_KERNEL, 0);
-	for (unsigned int i = 0; i < late.n; i += of_slab)
-		kmem_cache_free(late.s, late.objects[i]);
-	late.slab = page_slab(late.objects[0]);
-	late.at = late.s->sheaf.slab.nodes;
-	late.part = *late.at;
-	assert_int_equal(late.part->nr_partial, LATE_SLABS);
-	*late.at = NULL;
-	status = in_child(list_is_whole);
-	os_store_relaxed(&late.slab->bits, late.bits);
-	os_unlock(&late.part->lock);
-	late.part = NULL;
-	assert_int_equal(status, 0);
-	for (unsigned int i = 0; i < late.n; i += of_slab)
-		late.objects[i] = kmem_cache_alloc_node(late.s, GFP_KERNEL, 0);
-	kmem_cache_free_bulk(late.s, late.n, late.objects);
-	assert_int_equal(kmem_cache_shrink(late.s), 0);
-	kmem_cache_destroy(late.s);
-}
-
 /* Pages of its own that a child has when it begins. */
 static unsigned int pages_of_a_child(void)
 {
@@ -283,7 +193,7 @@ static void child_copies_few_pages(void **state)
 	char name[32];
 
 	(void)state;
-	if (!COUNTS_PAGES || os.counting || os_options.slab_debug[0])
+	if (!COUNTS_PAGES || library().counted || has_slab_debug())
 		skip();
 	for (unsigned int i = 0; i < CACHES; i++) {
 		snprintf(name, sizeof(name), "many-%u", i);
@@ -314,7 +224,6 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(forks_while_threads_hammer),
 		cmocka_unit_test(vfork_child_execs),
-		cmocka_unit_test(list_that_vanished_thread_changed),
 		cmocka_unit_test(child_copies_few_pages),
 	};
 
