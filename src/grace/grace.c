@@ -28,7 +28,7 @@
 static uint32_t too_many;
 uint32_t grace_some_wanted;
 
-static void advance(struct grace *grace, uint64_t number, uint64_t now)
+void grace_advance(struct grace *grace, uint64_t number, uint64_t now)
 {
 	uint64_t done = os_load_relaxed(&grace->done);
 
@@ -41,14 +41,108 @@ static void advance(struct grace *grace, uint64_t number, uint64_t now)
 	os_store_relaxed(&grace->reported_stall, 0);
 }
 
+/* No batch is in flight. */
+static bool is_idle(struct grace *grace)
+{
+	return os_load_relaxed(&grace->done) == os_load_relaxed(&grace->started);
+}
+
+/* A thread retires many objects: the number of batches in flight decides how soon their memory can
+ * be reused. */
+static bool is_busy(struct grace *grace, uint64_t now)
+{
+	return now - os_load_relaxed(&grace->asked_at) < BUSY_NS;
+}
+
+static void report_stall(struct grace *grace, uint64_t now)
+{
+	uint64_t for_ms = (now - os_load_relaxed(&grace->moved_at)) / MILLION, bytes;
+
+	if (for_ms < os_options.rcu_stall || for_ms > UINT32_MAX || is_idle(grace) ||
+	    os_load_relaxed(&grace->reported_stall))
+		return;
+	bytes = grace_sum(grace);
+	if (!bytes || os_exchange(&grace->reported_stall, 1))
+		return;
+	os_report("RCU (%s): no grace period has ended for %llu ms, and %llu bytes wait for one. "
+		  "Look for a reader that does not leave its read-side section",
+		  grace->ops.name, (unsigned long long)for_ms, (unsigned long long)bytes);
+}
+
+/* --- starting --------------------------------------------------------------------------------- */
+
+static void batch_passed(struct sheaf_rcu_head *head);
+
+static struct grace_batch *free_batch(struct grace *grace)
+{
+	for (int i = 0; i < GRACE_BATCHES; i++) {
+		struct grace_batch *batch = &grace->batches[i];
+
+		if (!os_load_relaxed(&batch->busy) && !os_exchange(&batch->busy, 1))
+			return batch;
+	}
+	return NULL;
+}
+
+/* Start a batch that the caller provides. */
+static void start_batch(struct grace *grace, struct grace_batch *batch, uint64_t now)
+{
+	struct os_program call;
+
+	os_assert(os_peek(&batch->busy) && batch->grace == grace); /* GRACE-G2 */
+	if (is_idle(grace))
+		os_store_relaxed(&grace->moved_at, now);
+	os_store_relaxed(&grace->started_at, now);
+	batch->number = os_fetch_add(&grace->started, 1) + 1;
+	/* Pairs with grace_now(): a thread that gets this number has unlinked its object before
+	 * this. */
+	os_fence();
+	grace_arm_poll(grace, batch->number);
+	tsan_acquire(grace);
+	call = os_enter_program();
+	grace->ops.call(&batch->head, batch_passed);
+	os_leave_program(call);
+}
+
+static void start_at(struct grace *grace, uint64_t now)
+{
+	struct grace_batch *batch;
+
+	/* It is registered with no provider. A call of the program starts the batch, or the
+	 * callback of another one. */
+	if (os_unlikely(os_thread_is_own())) {
+		grace_start_later(grace);
+		return;
+	}
+	batch = free_batch(grace);
+	if (batch)
+		start_batch(grace, batch, now);
+}
+
+void grace_start(struct grace *grace)
+{
+	start_at(grace, os_now());
+}
+
+static void start_spaced(struct grace *grace)
+{
+	uint64_t now = os_now();
+
+	/* The line is shared by all who retire objects. */
+	if (now - os_load_relaxed(&grace->asked_at) >= ASKED_NS)
+		os_store_relaxed(&grace->asked_at, now);
+	report_stall(grace, now);
+	/* If no batch is in flight, no callback will see the caller's waiting objects. */
+	if (now - os_load_relaxed(&grace->started_at) >= SPACING_NS || is_idle(grace))
+		start_at(grace, now);
+}
+
+/* --- starting later --------------------------------------------------------------------------- */
+
 void grace_hold(struct grace *grace)
 {
 	os_lock(&grace->lock);
 }
-
-/* Starts a batch unless one has just been started. */
-static void start_spaced(struct grace *grace);
-static void start_at(struct grace *grace, uint64_t now);
 
 /* No other thread could start a batch while we held it. */
 void grace_let_go(struct grace *grace)
@@ -85,18 +179,7 @@ void grace_start_all_wanted(void)
 	}
 }
 
-/* No batch is in flight. */
-static bool is_idle(struct grace *grace)
-{
-	return os_load_relaxed(&grace->done) == os_load_relaxed(&grace->started);
-}
-
-/* A thread retires many objects: the number of batches in flight decides how soon their memory can
- * be reused. */
-static bool is_busy(struct grace *grace, uint64_t now)
-{
-	return now - os_load_relaxed(&grace->asked_at) < BUSY_NS;
-}
+/* --- callbacks -------------------------------------------------------------------------------- */
 
 /* What a callback or a barrier wants of the users, and what it found. */
 struct grace_pass {
@@ -149,21 +232,6 @@ static void serve_users(struct grace *grace, uint64_t now)
 		start_at(grace, now);
 }
 
-static void report_stall(struct grace *grace, uint64_t now)
-{
-	uint64_t for_ms = (now - os_load_relaxed(&grace->moved_at)) / MILLION, bytes;
-
-	if (for_ms < os_options.rcu_stall || for_ms > UINT32_MAX || is_idle(grace) ||
-	    os_load_relaxed(&grace->reported_stall))
-		return;
-	bytes = grace_sum(grace);
-	if (!bytes || os_exchange(&grace->reported_stall, 1))
-		return;
-	os_report("RCU (%s): no grace period has ended for %llu ms, and %llu bytes wait for one. "
-		  "Look for a reader that does not leave its read-side section",
-		  grace->ops.name, (unsigned long long)for_ms, (unsigned long long)bytes);
-}
-
 static void batch_passed(struct sheaf_rcu_head *head)
 {
 	struct grace_batch *batch = (struct grace_batch *)head;
@@ -175,136 +243,12 @@ static void batch_passed(struct sheaf_rcu_head *head)
 	os_assert(os_peek(&batch->busy)); /* GRACE-G2 */
 	tsan_release(grace);
 	os_store_release(&batch->busy, 0);
-	advance(grace, number, now);
+	grace_advance(grace, number, now);
 	serve_users(grace, now);
 	os_report_kept();
 }
 
-static struct grace_batch *free_batch(struct grace *grace)
-{
-	for (int i = 0; i < GRACE_BATCHES; i++) {
-		struct grace_batch *batch = &grace->batches[i];
-
-		if (!os_load_relaxed(&batch->busy) && !os_exchange(&batch->busy, 1))
-			return batch;
-	}
-	return NULL;
-}
-
-/* With poll_taken held: note this moment, which is after the start of this batch. */
-static void note_moment(struct grace *grace, uint64_t number)
-{
-	struct os_program call = os_enter_program();
-
-	grace->ops.start_poll(&grace->poll);
-	os_leave_program(call);
-	grace->poll_number = number;
-	grace->poll_armed = 1;
-}
-
-/* Note the moment when this batch was started, unless another one is noted. */
-static void arm_poll(struct grace *grace, uint64_t number)
-{
-	if (!grace->ops.start_poll || os_exchange(&grace->poll_taken, 1))
-		return;
-	tsan_acquire(&grace->poll);
-	if (!grace->poll_armed)
-		note_moment(grace, number);
-	tsan_release(&grace->poll);
-	os_store_release(&grace->poll_taken, 0);
-}
-
-/*
- * Batches that were started while a moment was noted have no moment noted: note this one for them.
- */
-static void poll_passed(struct grace *grace)
-{
-	uint64_t started = os_load_acquire(&grace->started);
-
-	grace->poll_armed = 0;
-	tsan_release(grace);
-	advance(grace, grace->poll_number, os_now());
-	if (started == grace->poll_number)
-		return;
-	/* Pairs with grace_now(): a thread that waits for these numbers has unlinked its object
-	 * before. */
-	os_fence();
-	note_moment(grace, started);
-}
-
-static bool poll_says(struct grace *grace)
-{
-	struct os_program call = os_enter_program();
-	bool passed = grace->ops.poll(&grace->poll);
-
-	os_leave_program(call);
-	return passed;
-}
-
-void grace_poll(struct grace *grace)
-{
-	if (!grace->ops.poll || os_load_relaxed(&grace->poll_taken) || os_thread_is_own() ||
-	    os_exchange(&grace->poll_taken, 1))
-		return;
-	tsan_acquire(&grace->poll);
-	if (grace->poll_armed && poll_says(grace))
-		poll_passed(grace);
-	tsan_release(&grace->poll);
-	os_store_release(&grace->poll_taken, 0);
-}
-
-/* Start a batch that the caller provides. */
-static void start_batch(struct grace *grace, struct grace_batch *batch, uint64_t now)
-{
-	struct os_program call;
-
-	os_assert(os_peek(&batch->busy) && batch->grace == grace); /* GRACE-G2 */
-	if (is_idle(grace))
-		os_store_relaxed(&grace->moved_at, now);
-	os_store_relaxed(&grace->started_at, now);
-	batch->number = os_fetch_add(&grace->started, 1) + 1;
-	/* Pairs with grace_now(): a thread that gets this number has unlinked its object before
-	 * this. */
-	os_fence();
-	arm_poll(grace, batch->number);
-	tsan_acquire(grace);
-	call = os_enter_program();
-	grace->ops.call(&batch->head, batch_passed);
-	os_leave_program(call);
-}
-
-static void start_at(struct grace *grace, uint64_t now)
-{
-	struct grace_batch *batch;
-
-	/* It is registered with no provider. A call of the program starts the batch, or the
-	 * callback of another one. */
-	if (os_unlikely(os_thread_is_own())) {
-		grace_start_later(grace);
-		return;
-	}
-	batch = free_batch(grace);
-	if (batch)
-		start_batch(grace, batch, now);
-}
-
-void grace_start(struct grace *grace)
-{
-	start_at(grace, os_now());
-}
-
-static void start_spaced(struct grace *grace)
-{
-	uint64_t now = os_now();
-
-	/* The line is shared by all who retire objects. */
-	if (now - os_load_relaxed(&grace->asked_at) >= ASKED_NS)
-		os_store_relaxed(&grace->asked_at, now);
-	report_stall(grace, now);
-	/* If no batch is in flight, no callback will see the caller's waiting objects. */
-	if (now - os_load_relaxed(&grace->started_at) >= SPACING_NS || is_idle(grace))
-		start_at(grace, now);
-}
+/* --- waiting ---------------------------------------------------------------------------------- */
 
 /*
  * A provider's barrier does not cover batches that other threads have numbered but not called yet:

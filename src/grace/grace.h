@@ -216,14 +216,22 @@ static inline void grace_start_wanted(void)
 		grace_start_all_wanted();
 }
 
-/* Ask the provider, if it supports that, whether a grace period has passed; not in the library's
- * own thread. */
-void grace_poll(struct grace *grace);
 /* Return when number has passed. Waits; readers must not call it. */
 void grace_wait(struct grace *grace, uint64_t number);
 /* Return when everything that this user, or every user (NULL), retired is freed. Waits; readers
  * must not call it. */
 void grace_barrier(struct grace *grace, struct grace_user *user);
+
+/* All batches up to this number have passed. */
+void grace_advance(struct grace *grace, uint64_t number, uint64_t now);
+
+/* --- poll.c ----------------------------------------------------------------------------------- */
+
+/* Note the moment when this batch was started, unless another one is noted. */
+void grace_arm_poll(struct grace *grace, uint64_t number);
+/* Ask the provider, if it supports that, whether a grace period has passed; not in the library's
+ * own thread. */
+void grace_poll(struct grace *grace);
 
 /*
  * In bytes.c. Count retired bytes; returns true if they are now too many. Each CPU counts by
