@@ -21,6 +21,8 @@ slab_flags_t hardened_flags(slab_flags_t flags, bool has_ctor)
 		hardened |= CACHE_CHECK_FREE;
 	if (o->check_double)
 		hardened |= CACHE_MARKED;
+	if (tsan_is_on())
+		hardened |= CACHE_TSAN;
 	/* As in the kernel: constructed objects keep their state, and readers may look at
 	 * type-stable ones. */
 	if (has_ctor || (flags & SLAB_TYPESAFE_BY_RCU))
@@ -243,10 +245,10 @@ static OS_COLD void hardened_free_slow(struct kmem_cache *s, void *object)
 
 /* --- the calls: as in fast.c, with a mark ----------------------------------------------------- */
 
-/* True if a call must only look at the mark: it need not clear the object. */
+/* True if a call need only change the mark: it neither clears the object nor annotates it. */
 static inline bool only_marked(const struct kmem_cache *s, slab_flags_t zero)
 {
-	return os_likely((s->flags & (CACHE_MARKED | zero)) == CACHE_MARKED);
+	return os_likely((s->flags & (CACHE_MARKED | CACHE_TSAN | zero)) == CACHE_MARKED);
 }
 
 #define DEFINE_CALLS(suffix, POP, PUSH)                                                            \
@@ -287,28 +289,9 @@ DEFINE_CALLS(trylock_sampled, c_pop_sampled, c_push)
 RSEQ_FOR_EACH(DEFINE_CALLS)
 #endif
 
-/* For a program that is built with the thread sanitizer. */
-static void *alloc_marked_tsan(struct kmem_cache *s, gfp_t flags)
-{
-	void *object;
-
-	if (flags & ~SHEAF_GFP_PLAIN || !c_pop((char *)s, &object))
-		return hardened_alloc_slow(s, flags);
-	return take_slowly(s, object, flags);
-}
-
-static void free_marked_tsan(struct kmem_cache *s, void *object)
-{
-	if (free_slowly(s, object) && !c_push((char *)s, object))
-		hardened_free_slow(s, object);
-}
-
 struct sheaf_calls hardened_calls(bool sampled)
 {
-	struct sheaf_calls calls =
-		tsan_is_on() ? CACHE_CALLS(alloc_marked_tsan, cache_alloc_plain, free_marked_tsan)
-		: sampled    ? CALLS(trylock_sampled)
-			     : CALLS(trylock);
+	struct sheaf_calls calls = sampled ? CALLS(trylock_sampled) : CALLS(trylock);
 
 #ifdef HAVE_RSEQ
 	if (os.backend == OS_BACKEND_RSEQ)

@@ -50,6 +50,8 @@
 #define CACHE_MARKED	 (1u << 23)
 #define CACHE_CHECK_FREE (1u << 22)
 #define CACHE_CHECK_POP	 (1u << 21)
+/* A program built with the thread sanitizer: fast paths of hardened caches annotate objects. */
+#define CACHE_TSAN (1u << 20)
 #define SLAB_PRIVATE_FLAGS(X)                                                                      \
 	X(DEBUG_NOT_LARGER)                                                                        \
 	X(DEBUG_GUARD)                                                                             \
@@ -61,7 +63,8 @@
 	X(CACHE_ZERO_ALLOC)                                                                        \
 	X(CACHE_MARKED)                                                                            \
 	X(CACHE_CHECK_FREE)                                                                        \
-	X(CACHE_CHECK_POP)
+	X(CACHE_CHECK_POP)                                                                         \
+	X(CACHE_TSAN)
 
 /* --- allocations ------------------------------------------------------------------------------ */
 
