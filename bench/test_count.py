@@ -5,7 +5,7 @@
 Usage: test_count.py BATCH-SHEAF BATCH-HARNESS MOST
 
 A pair that stays within a sheaf may execute MOST instructions beyond the loop (0: any number, for
-builds without optimisation). Skipped (77) where nothing can be stepped, or rseq is not to be had.
+builds without optimisation). Skipped (77) where nothing can be stepped, or there is no rseq.
 """
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def count(worker: str, pairs: int) -> dict[str, int]:
 
 
 def per_pair(worker: str) -> dict[str, float]:
-    """Two lengths, one taken from the other: what happens once a run falls out."""
+    """Runs of two lengths: their difference leaves out what happens once in a run."""
     short, long = count(worker, SHORT), count(worker, LONG)
     return {key: (long[key] - short[key]) / (LONG - SHORT) for key in short if key != "pairs"}
 

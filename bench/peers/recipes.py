@@ -19,7 +19,7 @@ SHARED = ("-shared", "-pthread")
 
 @dataclass(frozen=True)
 class Recipe:
-    compilers: tuple[str, ...]  # the first that is here
+    compilers: tuple[str, ...]  # the first that is installed
     root: str  # of the allocator's source in the crate
     sources: Callable[[Path], list[str]]  # given the root
     flags: tuple[str, ...]
@@ -31,7 +31,7 @@ def _named(*names: str) -> Callable[[Path], list[str]]:
 
 
 def _tcmalloc_sources(root: Path) -> list[str]:
-    """Those the crate builds, but for its bridge, which leaves malloc out of tcmalloc.cc."""
+    """The sources that the crate builds, except its bridge, which leaves malloc out of tcmalloc.cc."""
     script = (root.parent / "build.rs").read_text(encoding="utf-8")
     names = re.findall(r'"c_src/([^"]+\.(?:cc|S))"', script)
     return [name for name in names if "/" in name] + ["tcmalloc/tcmalloc/tcmalloc.cc"]

@@ -12,7 +12,7 @@ from pathlib import Path
 
 TABLE = Path(__file__).resolve().parent / "versions"
 SECONDS = 60
-# A machine without a network is to be told so soon.
+# Fail soon on a machine without a network.
 PATIENCE = {"CARGO_NET_RETRY": "1", "CARGO_HTTP_TIMEOUT": "15"}
 # cargo only fetches from a project: one that needs nothing but the crate.
 PROJECT = """[package]
@@ -51,7 +51,7 @@ def read_table(path: Path = TABLE) -> list[Peer]:
 
 
 def _reason(output: str) -> str:
-    """The line of cargo's complaint that says most: the deepest cause, else the error."""
+    """The most useful line of cargo's error message: the deepest cause, else the error."""
     lines = [line.strip() for line in output.splitlines() if line.strip()]
     causes = [after for line, after in zip(lines, lines[1:]) if line == "Caused by:"]
     errors = [line for line in lines if line.startswith("error")]

@@ -164,7 +164,7 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
 
 
 def _chosen(wanted: list[str] | None, there: list[str], what: str, more: list[str]) -> list[str]:
-    """All that are there, or those that are wanted, which may be among `more`."""
+    """All of them, or those that are wanted, which may be among `more`."""
     for name in wanted or []:
         if name not in there + more:
             raise Usage(f"there is no {what} {name}; there are {', '.join(there + more)}")
@@ -220,7 +220,7 @@ def _tables(worker: Path, points: list[Point], found: Known, heat: bool) -> str:
 
 
 def _checked(points: list[Point]) -> int:
-    """Print what was measured here beside the model."""
+    """Print measurements of this machine beside the model."""
     cells = sim_check.cells(document(points, {}))
     print(sim_check.text(cells))
     return 0 if all(cell.fits() for cell in cells) else 1

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Is `sheaf sim scale` believable: what was measured on 2 real CPUs, beside the same in the model.
+"""Is `sheaf sim scale` credible: measurements on 2 real CPUs, beside the same work in the model.
 
 Ratios of ours to an allocator without sheaves are compared. The guest on which benchmarks run is in one of two
-states: its CPUs are two cores of the host, or two threads of one core. Each repetition tells which by the rate of
-ours, and each state has a machine file.
+states: its CPUs are two cores of the host, or two threads of one core. The rate of ours
+shows the state of each repetition, and each state has a machine file.
 """
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ OWN_MACHINES = {"epyc-2x96-smt": 384, "granite-rapids-2s": 344, "snc3-6node": 38
 HOTPLUG, HOTPLUG_CPUS = "hotplug-2node", 16
 CROWDED, CROWD = ("batch-100", "cross-near", "cross-far", "all-to-all", "mmap2"), 4
 CROWDED_CPUS = 2, 8, 32
-# What must hold.
+# The goals.
 LINEAR, OF_IDEAL, MOST_LINES, MOST_LOCKS, NO_LINES = 0.95, 0.8, 1.35, 5.0, 0.005
 
 

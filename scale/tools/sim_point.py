@@ -21,7 +21,7 @@ MEMORY = "MiB"
 MOST = "MiB at most"
 LOCKS = "% in locks"
 STEADY = "steady"  # 1, or 0
-SPEED = "CPUs alone"  # what the CPUs do at once, as so many with a core each
+SPEED = "CPUs alone"  # the CPUs' work together, in CPUs with a core of their own
 
 
 @dataclass
@@ -117,7 +117,7 @@ class Known:
 
     workloads: dict[str, tuple[bool, str]]  # whether CPUs work in pairs, and what it is
     allocators: dict[str, str]
-    variants: dict[str, str]  # allocators that run only when they are asked for
+    variants: dict[str, str]  # allocators that run only on request
 
 
 def known(worker: Path) -> Known:

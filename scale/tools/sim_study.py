@@ -15,7 +15,7 @@ CPUS = 2, 8, 32, 96, 384
 WORKLOADS = "batch-100", "cross-near"
 ALLOCATORS = "sheaf", "ideal", "no-sheaf", "cpu-slab"
 ACROSS = 2  # panels of a picture
-WINDOWS = 12  # at most: what is not steady by then, such as rates behind one lock, goes up and down for ever
+WINDOWS = 12  # at most: rates that are not steady by then, such as those behind one lock, never will be
 
 
 def points() -> list[Point]:

@@ -9,8 +9,8 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 COMPILERS = {"gcc": "g++", "clang": "clang++"}
 SKIP = 77  # the exit status of what cannot be checked here
 STEP = re.compile(r"\[(\d+/\d+)\] ")
-# What `meson test` says of a test: number, project, name, verdict, time and, if it failed, how it ended. What
-# such a one printed follows.
+# What `meson test` prints for a test: number, project, name, verdict, time and, if it failed, how it ended.
+# What such a one printed follows.
 TESTED = re.compile(r" *\d+/(\d+) (?:\S+ / )?(\S+) +([A-Z]+) +([\d.]+)s *(.*)")
 END = re.compile(r"Summary of Failures:|Ok: +\d")
 

@@ -4,7 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from lib.builds import build, test
 
-# What holds for the user, with all that is built at all.
+# What users get, with everything that can be built.
 RELEASE = ("build/gcc-release", "gcc", ["--buildtype=release", "-Dbench=true", "-Dexamples=true"])
 # With assertions; without what is the same in any build: the simulator has assertions and -O2 of its own
 # in each, tests that compile do not use this library's build, the tools are Python, and a benchmark that is

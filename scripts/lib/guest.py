@@ -16,7 +16,7 @@ from lib import debian
 from lib.builds import ROOT, run
 
 KERNELS = ("linux-image-6.12-cloud-{}", "linux-image-cloud-{}", "linux-image-{}", "linux-image-generic")
-# What the first process says: tests/guest/init.c.
+# The lines of the first process: tests/guest/init.c.
 BEGINS = re.compile(r"guest: (\S+) begins")
 ENDS = re.compile(r"guest: (\S+) ends with (-?\d+) after (\d+)")
 
@@ -112,13 +112,13 @@ def image(machine, init, tests):
     return path
 
 
-# A kernel that is not to mind that its machine is slow: no test of its timers, no watch over its CPUs.
+# A kernel that tolerates a slow machine: no test of its timers, no watchdog for its CPUs.
 PATIENT = "quiet loglevel=3 panic=-1 oops=panic no_timer_check nowatchdog rcupdate.rcu_cpu_stall_suppress=1"
 BOOTS = 2  # a machine that ends before its first test is started again
 
 
 def verdict(tally, what, ended, said):
-    """Add what the first process says of a test that ended, after these lines."""
+    """Add the verdict of a test that ended, from the first process's line, after these lines."""
     status = int(ended[2])
     last = next((text.strip() for text in reversed(said) if text.strip()), "")
     tally.add(f"{what}: {ended[1]}" + (f": {last}" if status == 0 else ""), {0: "OK", 77: "SKIP"}.get(status, "FAIL"),

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """The commands `sheaf caches`, `sheaf object` and `sheaf sheaves` for gdb: load them with `source FILE`.
 
-gdb loads them by itself with a shared library that is installed where it looks: see docs/debugging.md.
+gdb loads them automatically with a shared library that is installed where it looks: see docs/debugging.md.
 """
 import os
 import sys

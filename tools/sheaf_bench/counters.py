@@ -21,7 +21,7 @@ from .document import Document
 from .html import escape, table as html_table
 from .progress import Progress
 
-if TYPE_CHECKING:  # the suites import this
+if TYPE_CHECKING:  # the suites import this module
     from .suites.suite import Settings
 
 CACHE = "bench"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""`sheaf detect`: run a program for each class of bugs under each tool, and tell which of them noticed.
+"""`sheaf detect`: run a program for each class of bugs under each tool, and show which of them noticed it.
 
 A tool detects a bug if it writes something that it does not write about right use (the case right-use), or if
 it protects pages and the program dies of SIGSEGV or SIGBUS at the very access that is wrong. A crash of

@@ -15,7 +15,7 @@ from pathlib import Path
 
 SHEAF, MALLOC = "sheaf", "malloc"
 TRAP = "-asan"  # of the programs that the compiler instruments
-NOT_TOLD = "slab_debug=-"  # the library then tells sanitizers and valgrind nothing of its objects
+NOT_TOLD = "slab_debug=-"  # the library then tells sanitizers and valgrind nothing about its objects
 LETTERS = ("F", "FZ", "FZPU", "G", "Q", "FZPUGQ")
 VALGRIND = ("valgrind", "--leak-check=full", "--errors-for-leak-kinds=definite", "--show-leak-kinds=definite",
             "--num-callers=20")
@@ -31,7 +31,7 @@ class Detector:
     environment: tuple[tuple[str, str], ...] = ()
     library: str | None = None  # to preload
     command: tuple[str, ...] = ()
-    guards: bool = False  # pages that nobody may touch: a fault at the access is its work
+    guards: bool = False  # it uses inaccessible pages: a fault at the access counts as its report
     install: str = ""  # the package that has it
 
     @property

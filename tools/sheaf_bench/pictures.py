@@ -76,7 +76,7 @@ def readers(document: Document) -> str:
 
 
 def bytes_left(document: Document) -> str:
-    """A pool takes all of its memory at once: a sentence says that better than a line."""
+    """A pool takes all of its memory at the start: a sentence says that better than a line."""
     others = [name for name in peers(document.allocators()) if name != rates.DPDK]
     kinds = {OURS: "ours", **{name: f"l{i % COLOURS}" for i, name in enumerate(others)}}
     panels = []

@@ -34,7 +34,7 @@ SHEAVES = Seed(
     {(1, "fifo"): 17.2, (10, "fifo"): 15.3, (100, "fifo"): 31.0, (1000, "fifo"): 30.2,
      (10, "shuffled"): 12.6, (100, "shuffled"): 28.6, (1000, "shuffled"): 6.3})
 
-# The same with every object charged to a group.
+# As above, with every object charged to a group.
 SHEAVES_GROUPS = Seed(
     SHEAVES.title, SHEAVES.date, SHEAVES.machine,
     "the same with objects charged to groups: better by 9–26 %", "batch",
@@ -97,7 +97,7 @@ TREE_DELTAS = {
     "128": {1: -9.9, 8: -10.1, 64: 4.6, 128: 26.9, 192: 22.6, 256: 30.1},
     "256": {1: -8.7, 8: -8.8, 64: 8.8, 128: 30.6, 192: 25.8, 256: 33.9}}
 
-# The same with a later kernel, against the same one before.
+# As above, with a later kernel, against the same old one.
 TREE_DELTAS_RC4 = {
     "no rule": {1: -3.6, 8: -12.5, 64: -50.4, 128: -36.7, 192: -23.0, 256: -32.9},
     "rule": {1: -0.2, 8: -9.8, 64: -20.5, 128: -5.5, 192: -1.8, 256: -41.0}}

@@ -20,7 +20,7 @@ class Slab(NamedTuple):
 
 
 class Cache:
-    """One cache, read at once."""
+    """One cache; all of it is read when it is created."""
 
     def __init__(self, library: Library, address: int) -> None:
         self.library, self.address = library, address

@@ -15,12 +15,12 @@ from .sheaves import BARN, CPU, PASSED, WAITS, retired, sheaves_of
 
 
 def _plain(text: str) -> str:
-    """What a name in the core file may contain does not reach the terminal."""
+    """Control characters of a name in the core file do not reach the terminal."""
     return "".join(c if c.isprintable() or c in "\t\n" else "?" for c in text)
 
 
 class _Command(gdb.Command):
-    """One that says in a line what it cannot do, without a traceback."""
+    """A command that reports errors in one line, without a traceback."""
 
     def invoke(self, argument: str, from_tty: bool) -> None:
         try:

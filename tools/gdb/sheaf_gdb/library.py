@@ -15,7 +15,7 @@ NO_DATA = ("libsheaf has no debug data here: install them (Debian: libsheaf0-dbg
            "`meson configure -Ddebug=true`, which leaves its code as it is")
 UNUSED = "the program has not used libsheaf yet"
 OTHER_VERSION = "these commands belong to another version of libsheaf than the program's ({})"
-PIECE = 1 << 14  # bytes that are there, or not, together
+PIECE = 1 << 14  # bytes that are all there, or all missing
 
 
 def _objfile() -> Any:
@@ -110,7 +110,7 @@ class Library:
                         for at in range(address, address + size, PIECE))
 
     def words(self, address: int, n: int) -> tuple[int, ...]:
-        """So many of 64 bits; zeros, if they are not there."""
+        """This many words of 64 bits; zeros, if they are not there."""
         return struct.unpack(f"<{n}Q", self.read(address, 8 * n) or bytes(8 * n))
 
     def member(self, kind: str, path: str, data: bytes) -> int:

@@ -86,7 +86,7 @@ class Track:
 def tracks(library: Library, allocated: Any, freed: Any) -> list[str]:
     """What is known of both; first what was done last."""
     first, last = Track(library, allocated), Track(library, freed)
-    # In use again: the free is that of an earlier life.
+    # In use again: the free belongs to an earlier owner.
     if first.is_plausible and last.is_plausible and 0 < (first.when - last.when) % WRAPS < WRAPS // 2:
         return first.lines("Allocated") + last.lines("Freed before that", first)
     return last.lines("Freed") + first.lines("Allocated", last)

@@ -3,7 +3,7 @@
 
 The pattern behind the kernel's regression with sheaves, where block requests are allocated on the
 CPU that submits and freed on the one that completes: IOPS fell to 0.36 of the old value. Threads
-work in pairs, `producer-consumer` one way, `symmetric` both ways at once.
+work in pairs, `producer-consumer` one way, `symmetric` both ways.
 """
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ class Setting:
 
 
 class _Process(Worker):
-    """A worker that also tells the CPU time of its process."""
+    """A worker that also prints the CPU time of its process."""
 
     def run(self, *arguments: str) -> list[str]:
         before = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -81,7 +81,7 @@ def settings_of(known: str) -> list[Setting]:
 
 
 def worker(setting: Setting, directory: Path, work: str) -> Worker | None:
-    """Its process; None if this work cannot be done so."""
+    """Its process; None if this work cannot be done in this way."""
     detector = setting.detector
     kind, trapped = detector.program.removesuffix(TRAP), detector.program.endswith(TRAP)
     if work == WORDS:

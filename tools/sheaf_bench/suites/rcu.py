@@ -45,7 +45,7 @@ Way = tuple[Worker, dict[str, Any], tuple[str, ...]]
 
 def ways(workers: list[Worker], quick: bool, callbacks_only: bool = False) -> list[Way]:
     """The ways to retire: workers with their params and arguments. A quick run leaves out those that
-    only explain the times: ours with plain call_rcu, and freeing at once."""
+    only explain the times: ours with plain call_rcu, and freeing immediately."""
     known = {worker.name: worker for worker in workers}
     found: list[Way] = []
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Suite `trim`: how free memory returns to the system over time.
 
-Objects are allocated and written, and most of them are freed in random order. The program lives on with
-little to do; the rest is freed, and it lives on again. Then each library is asked to return memory, and as
+Objects are allocated and written, and most of them are freed in random order. The program continues with
+little to do; the rest is freed, and it continues again. Then each library is asked to return memory, and as
 many objects are allocated again. Resident memory is measured all along, and the longest calls on the way.
 Allocators that return memory in a thread of their own are measured with it, too: then the program sleeps.
 """

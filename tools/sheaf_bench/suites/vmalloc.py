@@ -3,7 +3,7 @@
 
 loops   fix_size and random_size_align of 1, 4, 16 and 256 pages: allocate, write a byte, free
 kvfree  kvfree_rcu of blocks that are not slab objects, with two arguments and with one, against
-        freeing at once and, for the mallocs, against call_rcu
+        freeing immediately and, for the mallocs, against call_rcu
 """
 from __future__ import annotations
 
