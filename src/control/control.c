@@ -41,8 +41,9 @@ struct question {
 	unsigned int caches; /* found */
 };
 
-static bool is_meant(const struct question *question, const struct kmem_cache *s)
+static bool is_meant(const void *data, const struct kmem_cache *s)
 {
+	const struct question *question = data;
 	size_t length = question->name ? strlen(question->name) : 0;
 
 	if (!s->name || !question->name)
@@ -79,39 +80,14 @@ static void validate(struct question *question, struct out *out, struct kmem_cac
 		  faults);
 }
 
-/* Print one cache after the other, each as an answer of its own. */
-static int print_meant(struct question *question, enum sheaf_traces which,
-		       enum sheaf_stats_format format)
-{
-	for (struct kmem_cache *s = list_next(NULL); s; s = list_next(s)) {
-		int error = is_meant(question, s) ? traces_print(question->out, s, which, format)
-						  : -ENOTSUP;
-
-		if (error == -ENOTSUP)
-			continue;
-		question->caches++;
-		if (error) {
-			list_unpin(s);
-			return error;
-		}
-	}
-	return 0;
-}
-
 static void print_traces_of(struct question *question, enum sheaf_traces which,
 			    enum sheaf_stats_format format)
 {
-	int error;
+	int n = traces_print(question->out, is_meant, question, which, format);
 
-	if (question->name) {
-		error = print_meant(question, which, format);
-	} else {
-		error = traces_print(question->out, NULL, which, format);
-		question->caches = 1;
-	}
-	if (error)
-		question->error = strerror(-error);
-	else if (!question->caches)
+	if (n < 0)
+		question->error = strerror(-n);
+	else if (!n && question->name)
 		question->error = "no such cache stores who allocated its objects; start the "
 				  "program with SHEAF_OPTIONS=slab_debug";
 }

@@ -131,8 +131,10 @@ void stats_print_prometheus(struct out *out, const struct stats *stats);
 /* In json.c: an array of objects. */
 void groups_print_json(struct out *out, const struct group_table *table);
 
-/* In traces.c: those of one cache, or of all (NULL). Returns 0, or a negative error number. */
-int traces_print(struct out *out, struct kmem_cache *s, enum sheaf_traces which,
+/* In traces.c: those of the caches that know users and that pass the filter, unless it is NULL.
+ * Returns how many these are, or a negative error number. */
+typedef bool traces_filter(const void *data, const struct kmem_cache *s);
+int traces_print(struct out *out, traces_filter *filter, const void *data, enum sheaf_traces which,
 		 enum sheaf_stats_format format);
 
 #endif

@@ -19,7 +19,9 @@ struct printer {
 	struct out *out;
 	enum sheaf_traces which;
 	enum sheaf_stats_format format;
-	bool first; /* cache */
+	traces_filter *filter;
+	const void *data;
+	int caches; /* so far */
 };
 
 /* Words of enum sheaf_traces. */
@@ -108,7 +110,7 @@ static void print_json(struct printer *to, const char *name, const struct debug_
 {
 	struct out *out = to->out;
 
-	out_print(out, "%s{\"cache\": ", to->first ? "" : ",\n");
+	out_print(out, "%s{\"cache\": ", to->caches ? ",\n" : "");
 	out_quoted(out, name);
 	out_print(out,
 		  ", \"objects\": %zu, \"unknown\": %zu, \"further\": %zu, \"missed_slabs\": %u, "
@@ -135,76 +137,80 @@ static int print_cache_traces(struct printer *to, struct kmem_cache *s)
 		print_json(to, name, &traces);
 	else
 		print_text(to, name, &traces);
-	to->first = false;
+	to->caches++;
 	debug_traces_end(&traces);
 	return 0;
 }
 
-/* The youngest cache that is older than this number and knows users, pinned. */
-static struct kmem_cache *next_cache(uint32_t id)
+/* The youngest cache that is older than this number and is to be printed, pinned. */
+static struct kmem_cache *next_cache(const struct printer *to, uint32_t id)
 {
 	struct kmem_cache *s = list_next(NULL);
 
-	while (s && !(cache_knows_users(s) && s->id < id))
+	while (s &&
+	       !(cache_knows_users(s) && s->id < id && (!to->filter || to->filter(to->data, s))))
 		s = list_next(s);
 	return s;
 }
 
-static int print_all(struct printer *to)
+int traces_print(struct out *out, traces_filter *filter, const void *data, enum sheaf_traces which,
+		 enum sheaf_stats_format format)
 {
+	struct printer to = {out, which, format, filter, data, 0};
 	uint32_t id = UINT32_MAX;
 	struct kmem_cache *s;
 	int error = 0;
 
-	while (!error && (s = next_cache(id)) != NULL) {
+	if (format == SHEAF_STATS_JSON)
+		out_print(out, "[");
+	while (!error && (s = next_cache(&to, id)) != NULL) {
 		id = s->id;
-		error = print_cache_traces(to, s);
+		error = print_cache_traces(&to, s);
 	}
-	return error;
+	if (format == SHEAF_STATS_JSON)
+		out_print(out, "]\n");
+	return error ? error : to.caches;
 }
 
-static int print_one(struct printer *to, struct kmem_cache *s)
+static bool is_the_cache(const void *data, const struct kmem_cache *s)
 {
+	return s == data;
+}
+
+static int check_cache(struct kmem_cache *s)
+{
+	bool knows;
+
 	if (!list_pin(s)) {
 		cache_report_unusable(s, "kmem_cache_print_traces");
 		os_report_kept();
 		return -EINVAL;
 	}
-	if (cache_knows_users(s))
-		return print_cache_traces(to, s);
+	knows = cache_knows_users(s);
 	list_unpin(s);
-	return -ENOTSUP;
-}
-
-int traces_print(struct out *out, struct kmem_cache *s, enum sheaf_traces which,
-		 enum sheaf_stats_format format)
-{
-	struct printer to = {out, which, format, true};
-	int error;
-
-	if (format == SHEAF_STATS_JSON)
-		out_print(out, "[");
-	error = s ? print_one(&to, s) : print_all(&to);
-	if (format == SHEAF_STATS_JSON)
-		out_print(out, "]\n");
-	if (error && s)
-		out->used = 0;
-	return error;
+	return knows ? 0 : -ENOTSUP;
 }
 
 SHEAF_PUBLIC int kmem_cache_print_traces(struct kmem_cache *s, int fd, enum sheaf_traces which,
 					 enum sheaf_stats_format format)
 {
 	OS_KEEP_ERRNO;
-	int error, error_of_file;
+	int printed, error;
 	struct out out;
 
 	if ((format != SHEAF_STATS_TEXT && format != SHEAF_STATS_JSON) ||
 	    (which != SHEAF_ALLOC_TRACES && which != SHEAF_FREE_TRACES))
 		return -EINVAL;
-	if (!caches_ready() || !out_begin(&out, fd))
+	if (!caches_ready())
 		return -ENOMEM;
-	error = traces_print(&out, s, which, format);
-	error_of_file = out_end(&out);
-	return error ? error : error_of_file;
+	error = s ? check_cache(s) : 0;
+	if (error)
+		return error;
+	if (!out_begin(&out, fd))
+		return -ENOMEM;
+	printed = traces_print(&out, s ? is_the_cache : NULL, s, which, format);
+	if (printed < 0 && s)
+		out.used = 0;
+	error = out_end(&out);
+	return printed < 0 ? printed : error;
 }

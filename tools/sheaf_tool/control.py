@@ -125,12 +125,5 @@ def ask(pid: int, question: str, cache: str | None = None, timeout: float = PATI
 
 
 def ask_json(pid: int, question: str, cache: str | None = None, timeout: float = PATIENCE) -> list[dict[str, Any]]:
-    """The elements of all arrays of the answer."""
-    text, at, found = ask(pid, question, cache, timeout), 0, []
-    decoder = json.JSONDecoder()
-    while at < len(text):
-        array, at = decoder.raw_decode(text, at)
-        found += array
-        while text[at:at + 1].isspace():
-            at += 1
+    found: list[dict[str, Any]] = json.loads(ask(pid, question, cache, timeout))
     return found
