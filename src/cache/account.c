@@ -5,7 +5,7 @@
 #include "cache/block.h"
 #include "cache/reclaim.h"
 #include "debug/guard.h"
-#include "percpu/nolock.h"
+#include "percpu/percpu.h"
 #include "rcu/rcu_free.h"
 
 #define RECLAIMS 16 /* calls of one group's callback for one allocation */

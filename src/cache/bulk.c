@@ -8,8 +8,8 @@
 #include "cache/hardened.h"
 #include "cache/reclaim.h"
 #include "os/rseq.h"
-#include "percpu/harvest.h"
 #include "percpu/percpu.h"
+#include "percpu/sheaf.h"
 #include "slab/stat.h"
 
 #define BATCH_MAX (1u << 16) /* read before they are freed: half a second-level cache */

@@ -14,7 +14,7 @@
 #include "cache/account.h"
 #include "cache/checked.h"
 #include "cache/reclaim.h"
-#include "percpu/nolock.h"
+#include "percpu/percpu.h"
 #include "percpu/rows.h"
 #include "slab/stat.h"
 

@@ -9,8 +9,8 @@
 #include "cache/verify.h"
 #include "debug/guard.h"
 #include "percpu/barn/barn.h"
-#include "percpu/flow.h"
 #include "percpu/rows.h"
+#include "percpu/sheaf.h"
 #include "rcu/rcu_free.h"
 #include "slab/late.h"
 

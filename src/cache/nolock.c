@@ -2,10 +2,10 @@
 /* Allocating and freeing in any context: nothing here waits or spins, or takes a lock except by
  * try-lock. */
 
-#include "percpu/nolock.h"
 #include "cache/account.h"
 #include "cache/checked.h"
 #include "cache/hardened.h"
+#include "percpu/percpu.h"
 #include "percpu/stat.h"
 
 /* Take an object from a slab of this node, or of any node. */

@@ -9,8 +9,8 @@
 #include "cache/list.h"
 #include "cache/paths.h"
 #include "page/limit.h"
-#include "percpu/flow.h"
 #include "percpu/idle.h"
+#include "percpu/sheaf.h"
 
 /*
  * The most work of one round, in objects that return to their slabs (20 ns each, and 0.2 µs if a

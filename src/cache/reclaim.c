@@ -11,7 +11,7 @@
 #include "os/memory.h"
 #include "page/page.h"
 #include "percpu/drain.h"
-#include "percpu/flow.h"
+#include "percpu/sheaf.h"
 #include "slab/marks.h"
 #include <sheaf/trim.h>
 

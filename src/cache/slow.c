@@ -8,7 +8,6 @@
 #include "cache/reclaim.h"
 #include "os/probe.h"
 #include "percpu/drain.h"
-#include "percpu/nolock.h"
 #include "percpu/percpu.h"
 #include "percpu/remote.h"
 #include "slab/stat.h"

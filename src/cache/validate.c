@@ -15,7 +15,7 @@
 #include "cache/list.h"
 #include "cache/paths.h"
 #include "cache/verify.h"
-#include "percpu/nolock.h"
+#include "percpu/percpu.h"
 
 struct validation {
 	struct kmem_cache *s;

@@ -15,7 +15,7 @@
 #include "os/memory.h"
 #include "os/sort.h"
 #include "percpu/drain.h"
-#include "percpu/nolock.h"
+#include "percpu/percpu.h"
 #include "rcu/rcu_free.h"
 #include "slab/late.h"
 

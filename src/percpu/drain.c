@@ -34,14 +34,12 @@
 #include "os/probe.h"
 #include "os/view.h"
 #include "percpu/barn/barn.h"
-#include "percpu/harvest.h"
 #include "percpu/in_hand.h"
 #include "percpu/remote.h"
 #include "percpu/rows.h"
 #include "percpu/sheaf.h"
 #include "percpu/stat.h"
 #include "percpu/taken.h"
-#include "slab/defer.h"
 #include "slab/marks.h"
 
 static struct os_lock drain_lock = OS_LOCK_INIT(OS_RANK_DRAIN);

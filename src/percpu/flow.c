@@ -30,8 +30,6 @@
  * it together with the word that says whether the user chose it. `flow_changed` says what changed:
  * a slow path of the layer above reads it when it has nothing in hand.
  */
-#include "percpu/flow.h"
-
 #include "os/atomic.h"
 #include "os/machine.h"
 #include "percpu/barn/barn.h"

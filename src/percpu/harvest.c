@@ -3,8 +3,6 @@
  * Counts in the sheaves themselves: the word that a pop commits also counts pops (os/section.h).
  * They are harvested when the sheaf leaves its slot. Until then others see copies (os/view.h).
  */
-#include "percpu/harvest.h"
-
 #include "os/machine.h"
 #include "percpu/sheaf.h"
 #include "percpu/stat.h"

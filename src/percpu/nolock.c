@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* Sheaves without waiting; see nolock.h. */
-#include "percpu/nolock.h"
+/* Sheaves without waiting; see percpu.h. */
+#include "percpu/percpu.h"
 
 #include "os/atomic.h"
 #include "os/machine.h"
 #include "os/report/report.h"
 #include "percpu/barn/barn.h"
-#include "percpu/harvest.h"
 #include "percpu/in_hand.h"
 #include "percpu/rows.h"
 #include "percpu/sheaf.h"
 #include "percpu/stat.h"
-#include "slab/defer.h"
 #include "slab/marks.h"
 
 /*

@@ -7,8 +7,6 @@
 #include "os/machine.h"
 #include "os/probe.h"
 #include "percpu/barn/barn.h"
-#include "percpu/flow.h"
-#include "percpu/harvest.h"
 #include "percpu/in_hand.h"
 #include "percpu/rows.h"
 #include "percpu/sheaf.h"

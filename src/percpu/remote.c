@@ -9,7 +9,7 @@
 #include "percpu/barn/budget.h"
 #include "percpu/idle.h"
 #include "percpu/in_hand.h"
-#include "percpu/nolock.h"
+#include "percpu/percpu.h"
 #include "percpu/rows.h"
 #include "percpu/stat.h"
 #include "slab/marks.h"

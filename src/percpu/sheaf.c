@@ -9,7 +9,6 @@
 #include "page/pool.h"
 #include "percpu/barn/barn.h"
 #include "percpu/barn/budget.h"
-#include "percpu/harvest.h"
 #include "percpu/in_hand.h"
 #include "percpu/rows.h"
 #include "percpu/stat.h"

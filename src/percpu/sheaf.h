@@ -208,4 +208,38 @@ void sheaf_hand_over(struct sheaf_cache *cache, struct sheaf *sheaf);
 void sheaf_flush(struct sheaf_cache *cache, struct sheaf *sheaf);
 void sheaf_release(struct sheaf_cache *cache, struct sheaf *sheaf);
 
+/*
+ * --- harvest.c ---------------------------------------------------------------------------------
+ */
+
+/* Pushes and pops of a sheaf since it arrived in its slot with `base` objects. */
+struct sheaf_traffic {
+	uint64_t pops, pushes;
+};
+struct sheaf_traffic sheaf_traffic_of(uint64_t word, uint32_t base);
+
+/* Add up the counts of a sheaf that left its slot. Call it once; the sheaf then counts from its
+ * size. */
+void sheaf_harvest(struct sheaf_cache *cache, struct sheaf *sheaf);
+
+/* Take up to n objects from main, as section_pop_bulk() does, counted. */
+unsigned int sheaf_pop_all(struct sheaf_cache *cache, void **objects, unsigned int n);
+/* The same for an allocation: one fewer if one of them is to be a sample. */
+unsigned int sheaf_pop_bulk(struct sheaf_cache *cache, void **objects, unsigned int n);
+/* A slow path after that: is the next object to be a sample? */
+bool sheaf_takes_sample(struct sheaf_cache *cache);
+
+/*
+ * --- flow.c ------------------------------------------------------------------------------------
+ */
+
+/* This CPU is about to allocate from a full sheaf that was in no slot. */
+void sheaf_flow(struct sheaf_cache *cache, const struct sheaf *full, unsigned int cpu);
+/* Count a swap, exchange, refill or flush. Returns true for a while after sheaves became larger. */
+bool sheaf_see_volume(struct sheaf_cache *cache);
+/* This CPU's shard has no full sheaf for an allocation or, with too_many, no room for another. */
+void barn_note_imbalance(struct sheaf_cache *cache, unsigned int cpu, bool too_many);
+/* Start over with the first capacity and budget. */
+void sheaf_forget_flow(struct sheaf_cache *cache);
+
 #endif

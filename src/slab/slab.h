@@ -110,7 +110,7 @@ struct slab_node {
 	struct slab *base; /* the descriptor that links count from */
 	uint64_t bytes;	   /* of its slabs */
 	uint32_t nr_unused;
-	uint32_t deferred; /* held slabs that are not yet listed: see defer.h */
+	uint32_t deferred; /* held slabs that are not yet listed: see marks.h */
 	uint32_t stray;	   /* see partial.h */
 	uint32_t ahead;	   /* slabs that are listed first: see partial.h */
 };
@@ -233,7 +233,7 @@ void slab_give(struct slab_cache *cache, void *const *objects, unsigned int n, c
 
 /*
  * The same for one object, without waiting: if the node's lock is held, a later call lists the slab
- * (defer.h).
+ * (marks.h).
  */
 void slab_give_nolock(struct slab_cache *cache, void *object, const char *call);
 

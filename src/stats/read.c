@@ -26,9 +26,9 @@
 #include "page/map.h"
 #include "percpu/barn/barn.h"
 #include "percpu/barn/budget.h"
-#include "percpu/harvest.h"
 #include "percpu/remote.h"
 #include "percpu/rows.h"
+#include "percpu/sheaf.h"
 #include "rcu/rcu_free.h"
 #include "stats/stats.h"
 

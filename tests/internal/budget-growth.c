@@ -13,7 +13,7 @@
 #include "percpu/barn/barn.h"
 #include "percpu/barn/budget.h"
 #include "percpu/barn/limits.h"
-#include "percpu/flow.h"
+#include "percpu/sheaf.h"
 
 enum {
 	SIZE = 1024,

@@ -16,7 +16,6 @@
 #include "os/machine.h"
 #include "os/memory.h"
 #include "os/options/options.h"
-#include "percpu/flow.h"
 #include "percpu/sheaf.h"
 
 enum {

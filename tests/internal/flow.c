@@ -12,7 +12,7 @@
 #include "os/options/options.h"
 #include "os/section.h"
 #include "percpu/barn/limits.h"
-#include "percpu/flow.h"
+#include "percpu/sheaf.h"
 
 #define ROW	3
 #define OTHERS	4

@@ -21,8 +21,8 @@
 #include "percpu/barn/barn.h"
 #include "percpu/barn/limits.h"
 #include "percpu/drain.h"
-#include "percpu/flow.h"
 #include "percpu/rows.h"
+#include "percpu/sheaf.h"
 
 enum {
 	DECAY = 10000, /* ms */

@@ -7,7 +7,7 @@
 #include "cache/paths.h"
 #include "kit/unit.h"
 #include "os/machine.h"
-#include "percpu/flow.h"
+#include "percpu/sheaf.h"
 
 #ifdef SHEAF_HAS_SECTIONS
 #define HAS_SECTIONS 1

@@ -24,7 +24,7 @@
 #include "os/tools.h"
 #include "page/mark.h"
 #include "page/page.h"
-#include "slab/defer.h"
+#include "slab/marks.h"
 #include "slab/partial.h"
 
 enum {

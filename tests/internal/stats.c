@@ -25,8 +25,8 @@
 #include "os/options/options.h"
 #include "os/section.h"
 #include "page/page.h"
-#include "percpu/harvest.h"
 #include "percpu/rows.h"
+#include "percpu/sheaf.h"
 
 enum {
 	SHEAF = 60, /* capacity for 64 bytes */

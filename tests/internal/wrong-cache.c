@@ -20,7 +20,6 @@
 #include "os/options/options.h"
 #include "os/report/report.h"
 #include "os/section.h"
-#include "percpu/flow.h"
 #include "percpu/sheaf.h"
 
 enum {

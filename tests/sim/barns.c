@@ -11,7 +11,6 @@
 #include "os/machine.h"
 #include "percpu/barn/barn.h"
 #include "percpu/barn/cells.h"
-#include "percpu/flow.h"
 #include "percpu/sheaf.h"
 #include "sim/kit/slabs.h"
 #include "sim/sim.h"

@@ -9,7 +9,7 @@
 #include "os/machine.h"
 #include "percpu/barn/barn.h"
 #include "percpu/barn/limits.h"
-#include "percpu/flow.h"
+#include "percpu/sheaf.h"
 #include "sim/sim.h"
 
 enum {

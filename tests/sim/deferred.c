@@ -7,9 +7,9 @@
 
 #include "cache/cache.h"
 #include "os/machine.h"
-#include "percpu/nolock.h"
+#include "percpu/percpu.h"
 #include "sim/sim.h"
-#include "slab/defer.h"
+#include "slab/marks.h"
 
 enum {
 	SEEDS = 40,

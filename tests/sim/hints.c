@@ -10,7 +10,7 @@
 #include "os/machine.h"
 #include "percpu/barn/barn.h"
 #include "percpu/barn/cells.h"
-#include "percpu/nolock.h"
+#include "percpu/percpu.h"
 #include "percpu/sheaf.h"
 #include "sim/sim.h"
 

@@ -24,7 +24,7 @@
  *      In a forked child, what vanished threads had in hand still counts, because that memory is
  *      lost.
  *  BUDGET-J2. A call that finds `used` above the limit puts no sheaf into a barn, and an allocation
- *      frees the sheaf that it empties (but for signal handlers: nolock.h).
+ *      frees the sheaf that it empties (but for signal handlers: percpu.h).
  *  BUDGET-J3. `used` is what CPUs have added of their parts, but for a moment; a thread that
  *      vanishes in that moment leaves a wrong one to a forked child, which adds up again. No part
  *      has more than `share`, or less than -share, that is not added, but for a moment: together a
