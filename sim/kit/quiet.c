@@ -96,12 +96,6 @@ unsigned int quiet_slabs(const struct slab_cache *cache)
 	return in_use;
 }
 
-static void find_full(void *data, uintptr_t *cells, unsigned int n)
-{
-	for (unsigned int i = 0; i < n; i++)
-		*(bool *)data |= cells[i] & BARN_FULL && barn_sheaf(cells[i])->size;
-}
-
 void quiet_marks(struct sheaf_cache *cache)
 {
 	bool has_sheaf = false, has_empty = false;
@@ -112,7 +106,8 @@ void quiet_marks(struct sheaf_cache *cache)
 		sim_fail("a node keeps an empty slab, and nothing says so");
 	if (!cache->barns)
 		return;
-	barn_for_each_cells(cache, find_full, &has_sheaf);
+	barn_for_each_cell (cache, cell)
+		has_sheaf |= *cell & BARN_FULL && barn_sheaf(*cell)->size;
 	rows_for_each (cache->at.handle, row) {
 		const struct slot *slot = slot_of_row(cache->at.handle, row);
 		uintptr_t spare = (uintptr_t)slot->main ^ slot->pair;

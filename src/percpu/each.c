@@ -13,15 +13,6 @@ struct visitor {
 	void *data;
 };
 
-static void visit_cells(void *data, uintptr_t *cells, unsigned int n)
-{
-	struct visitor *visitor = data;
-
-	for (unsigned int i = 0; i < n; i++)
-		if (cells[i])
-			visitor->visit(visitor->data, barn_sheaf(cells[i]));
-}
-
 static void visit_queued(void *data, struct sheaf *sheaf, bool waits)
 {
 	struct visitor *visitor = data;
@@ -54,6 +45,8 @@ void sheaf_for_each(struct sheaf_cache *cache, void (*visit)(void *data, struct 
 				visit(data, remote);
 		}
 	}
-	barn_for_each_cells(cache, visit_cells, &visitor);
+	barn_for_each_cell (cache, cell)
+		if (*cell)
+			visit(data, barn_sheaf(*cell));
 	sheaf_for_each_retired(cache, visit_queued, &visitor);
 }

@@ -102,46 +102,29 @@ static bool empty_shard(struct sheaf_cache *cache, struct idle_place *at, unsign
 	return true;
 }
 
-struct aging {
-	struct sheaf_cache *cache;
-	unsigned int n, most;
-};
-
-static void empty_old(void *data, uintptr_t *cells, unsigned int n)
-{
-	struct aging *aging = data;
-
-	for (unsigned int i = 0; i < n && aging->n < aging->most; i++) {
-		uintptr_t cell = os_load_relaxed(&cells[i]);
-
-		if (cell & BARN_OLD && !(cell & BARN_TRANSIT))
-			aging->n += empty_cell(aging->cache, &cells[i], cell);
-	}
-}
-
-static void make_old(void *data, uintptr_t *cells, unsigned int n)
-{
-	(void)data;
-	for (unsigned int i = 0; i < n; i++) {
-		uintptr_t cell = os_load_relaxed(&cells[i]);
-
-		if (cell && !(cell & (BARN_TRANSIT | BARN_OLD)))
-			os_cmpxchg(&cells[i], &cell, cell | BARN_OLD);
-	}
-}
-
 unsigned int idle_age(struct sheaf_cache *cache, unsigned int most)
 {
-	struct aging aging = {cache, 0, most};
+	unsigned int n = 0;
 
 	if (!cache->barns)
 		return 0;
-	barn_for_each_cells(cache, empty_old, &aging);
-	if (aging.n < most)
-		barn_for_each_cells(cache, make_old, NULL);
-	if (aging.n)
+	barn_for_each_cell (cache, at) {
+		uintptr_t cell = n < most ? os_load_relaxed(at) : 0;
+
+		if (cell & BARN_OLD && !(cell & BARN_TRANSIT))
+			n += empty_cell(cache, at, cell);
+	}
+	if (n)
 		barn_forget_no_room(cache);
-	return aging.n;
+	if (n >= most)
+		return n;
+	barn_for_each_cell (cache, at) {
+		uintptr_t cell = os_load_relaxed(at);
+
+		if (cell && !(cell & (BARN_TRANSIT | BARN_OLD)))
+			os_cmpxchg(at, &cell, cell | BARN_OLD);
+	}
+	return n;
 }
 
 /* --- caches ----------------------------------------------------------------------------------- */

@@ -62,21 +62,16 @@ static uint64_t objects_remote(const struct slot *slot, bool retired)
 	return n;
 }
 
-static void read_cells(void *data, uintptr_t *cells, unsigned int n)
+static void read_cell(uintptr_t cell, struct kmem_cache_stats *out)
 {
-	struct kmem_cache_stats *out = data;
+	uint64_t objects;
 
-	for (unsigned int i = 0; i < n; i++) {
-		uintptr_t cell = os_load_relaxed(&cells[i]);
-		uint64_t objects;
-
-		if (!cell || (cell & BARN_TRANSIT))
-			continue;
-		objects = objects_of(os_load_relaxed(&barn_sheaf(cell)->word));
-		out->objects_in_sheaves += objects;
-		out->barn_full += (cell & BARN_FULL) != 0;
-		out->barn_empty += !(cell & BARN_FULL) && !objects;
-	}
+	if (!cell || (cell & BARN_TRANSIT))
+		return;
+	objects = objects_of(os_load_relaxed(&barn_sheaf(cell)->word));
+	out->objects_in_sheaves += objects;
+	out->barn_full += (cell & BARN_FULL) != 0;
+	out->barn_empty += !(cell & BARN_FULL) && !objects;
 }
 
 static void read_sheaves(struct sheaf_cache *cache, struct kmem_cache_stats *out)
@@ -98,7 +93,8 @@ static void read_sheaves(struct sheaf_cache *cache, struct kmem_cache_stats *out
 			objects_remote(slot, true);
 		out->objects_in_sheaves += objects_remote(slot, false);
 	}
-	barn_for_each_cells(cache, read_cells, out);
+	barn_for_each_cell (cache, cell)
+		read_cell(os_load_relaxed(cell), out);
 	sheaf_rcu_count(cache, &waiting, &passed);
 	out->rcu_pending_objects += waiting;
 	out->objects_in_sheaves += passed;

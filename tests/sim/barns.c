@@ -438,14 +438,6 @@ static unsigned int take_nolock(void **objects)
 	return objects[0] != NULL;
 }
 
-static void count_full(void *data, uintptr_t *cells, unsigned int n)
-{
-	unsigned int *full = data;
-
-	while (n--)
-		*full += (cells[n] & BARN_FULL) != 0;
-}
-
 /* Without memory, a CPU gets what another one leaves in the barn, with the first call. */
 static int take_last(const struct sim_config *config, unsigned int (*take)(void **objects))
 {
@@ -469,7 +461,8 @@ static int take_last(const struct sim_config *config, unsigned int (*take)(void 
 	sim_go_to(0);
 	while (take(objects) != 0)
 		;
-	barn_for_each_cells(&s->sheaf, count_full, &full);
+	barn_for_each_cell (&s->sheaf, cell)
+		full += (*cell & BARN_FULL) != 0;
 	if (full)
 		sim_fail("%u full sheaves are in the barn, and no call gets them", full);
 	return 0;

@@ -22,11 +22,6 @@ enum {
 	ROUNDS = 6,
 };
 
-struct barns {
-	const struct sheaf_cache *cache;
-	size_t bytes;
-};
-
 static struct kmem_cache *caches_made[CACHES];
 static size_t most_in_barns, without; /* bytes */
 
@@ -47,26 +42,20 @@ static void make_caches(void)
 	}
 }
 
-static void add_cells(void *data, uintptr_t *cells, unsigned int n)
-{
-	struct barns *barns = data;
-
-	for (unsigned int i = 0; i < n; i++)
-		if (cells[i] & BARN_FULL)
-			barns->bytes +=
-				sheaf_budget_of(barns->cache, barn_sheaf(cells[i])->capacity);
-}
-
 static size_t in_barns(void)
 {
-	struct barns barns = {NULL, 0};
+	size_t bytes = 0;
 
-	for (unsigned int i = 0; i < CACHES; i++)
-		if (caches_made[i]) {
-			barns.cache = &caches_made[i]->sheaf;
-			barn_for_each_cells(&caches_made[i]->sheaf, add_cells, &barns);
-		}
-	return barns.bytes;
+	for (unsigned int i = 0; i < CACHES; i++) {
+		struct sheaf_cache *cache = caches_made[i] ? &caches_made[i]->sheaf : NULL;
+
+		if (!cache)
+			continue;
+		barn_for_each_cell (cache, cell)
+			if (*cell & BARN_FULL)
+				bytes += sheaf_budget_of(cache, barn_sheaf(*cell)->capacity);
+	}
+	return bytes;
 }
 
 static unsigned int take(struct kmem_cache *s, void **objects)

@@ -470,13 +470,6 @@ static void free_all_fibre(unsigned int fibre, void *unused)
 	}
 }
 
-static void no_transit(void *data, uintptr_t *cells, unsigned int n)
-{
-	for (unsigned int i = 0; i < n; i++)
-		if (cells[i] & BARN_TRANSIT)
-			sim_fail("a cell of %s is in transit when all is quiet", (char *)data);
-}
-
 /* No fibre is inside the library: nothing may be in hand, and every object must be in one place. */
 static void check_quiet(struct kmem_cache *s)
 {
@@ -489,7 +482,9 @@ static void check_quiet(struct kmem_cache *s)
 			sim_fail("a sheaf of %s is in hand when all is quiet", s->name);
 	}
 	if (s->sheaf.barns)
-		barn_for_each_cells(&s->sheaf, no_transit, s->name);
+		barn_for_each_cell (&s->sheaf, cell)
+			if (*cell & BARN_TRANSIT)
+				sim_fail("a cell of %s is in transit when all is quiet", s->name);
 	if (s->sheaf.at.stop || s->sheaf.at.rcu_stop)
 		sim_fail("stop is set when all is quiet");
 	if (kmem_cache_verify(s))
@@ -512,17 +507,12 @@ static void count_sheaf(void *data, struct sheaf *sheaf)
 		counted->bytes += sheaf_bytes(sheaf->capacity);
 }
 
-static void count_cells(void *data, uintptr_t *cells, unsigned int n)
+static void count_cell(struct counted *counted, uintptr_t cell)
 {
-	struct counted *counted = data;
-
-	for (unsigned int i = 0; i < n; i++) {
-		if (cells[i] & BARN_FULL && !(cells[i] & BARN_COUNTED))
-			sim_fail("a full sheaf does not count");
-		if (cells[i] & BARN_COUNTED)
-			counted->bytes +=
-				sheaf_budget_of(counted->cache, barn_sheaf(cells[i])->capacity);
-	}
+	if (cell & BARN_FULL && !(cell & BARN_COUNTED))
+		sim_fail("a full sheaf does not count");
+	if (cell & BARN_COUNTED)
+		counted->bytes += sheaf_budget_of(counted->cache, barn_sheaf(cell)->capacity);
 }
 
 /* J1: there are no sheaves but those of these caches, and those that fibres prefilled. */
@@ -534,7 +524,8 @@ static void check_budget(void)
 		counted.cache = &shared[i]->sheaf;
 		sheaf_for_each(&shared[i]->sheaf, count_sheaf, &counted);
 		if (shared[i]->sheaf.barns)
-			barn_for_each_cells(&shared[i]->sheaf, count_cells, &counted);
+			barn_for_each_cell (&shared[i]->sheaf, cell)
+				count_cell(&counted, *cell);
 	}
 	for (unsigned int i = 0; i < now->fibres; i++)
 		if (holders[i].sheaf) {

@@ -194,9 +194,17 @@ void barn_exit(struct sheaf_cache *cache);
  * --- barn_all.c --------------------------------------------------------------------------------
  */
 
-/* Call visit for each array of cells that the cache has ever used. */
-void barn_for_each_cells(struct sheaf_cache *cache,
-			 void (*visit)(void *data, uintptr_t *cells, unsigned int n), void *data);
+/* Visits each cell that the cache has ever used. */
+struct barn_walk {
+	uintptr_t *cells; /* an array of n */
+	unsigned int n;
+	unsigned int node, next; /* where the next one is: among the node's places, then blocks */
+};
+bool barn_next_cells(struct sheaf_cache *cache, struct barn_walk *walk);
+#define barn_for_each_cell(cache, at)                                                              \
+	for (struct barn_walk at##_walk = {0}; barn_next_cells((cache), &at##_walk);)              \
+		for (uintptr_t *at = at##_walk.cells; at < at##_walk.cells + at##_walk.n; at++)
+
 /* Wait for cells that were put in transit in this phase (0 or 1). */
 void barn_wait(struct sheaf_cache *cache, uint32_t phase);
 /* Take all sheaves out, linked by `next`. Only while stop is set: waits for cells in transit. */

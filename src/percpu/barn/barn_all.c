@@ -6,84 +6,44 @@
 #include "percpu/barn/budget.h"
 #include "percpu/barn/limits.h"
 
-static void for_each_of_node(struct sheaf_cache *cache, unsigned int node,
-			     void (*visit)(void *data, uintptr_t *cells, unsigned int n),
-			     void *data)
+bool barn_next_cells(struct sheaf_cache *cache, struct barn_walk *walk)
 {
-	const struct barn *barn = os_load_acquire(&cache->barns[node]);
-	unsigned int place = 0, end = os.node[node].n;
+	for (; walk->node < os.nr_nodes; walk->node++, walk->next = 0) {
+		const struct barn *barn = os_load_acquire(&cache->barns[walk->node]);
+		unsigned int end = os.node[walk->node].n, place;
 
-	if (!barn)
-		return;
-	for (; (place = barn_next_used(barn, place, end)) < end; place++)
-		visit(data, slot_of_row(cache->at.handle, os_cpu_at(node, place))->cells,
-		      barn_shard_cells());
-	for (unsigned int i = 0; i < BARN_BLOCKS; i++) {
-		struct barn_block *block = os_load_acquire(&barn->blocks[i]);
-
-		if (block)
-			visit(data, block->cells, BARN_BLOCK_CELLS);
-	}
-}
-
-void barn_for_each_cells(struct sheaf_cache *cache,
-			 void (*visit)(void *data, uintptr_t *cells, unsigned int n), void *data)
-{
-	for (uint32_t node = 0; node < os.nr_nodes; node++)
-		for_each_of_node(cache, node, visit, data);
-}
-
-struct taking {
-	const struct sheaf_cache *cache;
-	struct sheaf *list;
-};
-
-static void take_cells(void *data, uintptr_t *cells, unsigned int n)
-{
-	struct taking *taking = data;
-	struct sheaf *sheaf;
-
-	for (unsigned int i = 0; i < n; i++) {
-		uintptr_t cell = os_load_relaxed(&cells[i]);
-
-		/* The cell is in transit, and its sheaf will be back: stop is set. */
-		while ((cell & BARN_TRANSIT) || (cell && !os_cmpxchg(&cells[i], &cell, 0))) {
-			os_sleep_briefly();
-			cell = os_load_relaxed(&cells[i]);
-		}
-		if (!cell)
+		if (!barn)
 			continue;
-		sheaf = barn_sheaf(cell);
-		if (cell & BARN_COUNTED)
-			sheaf_budget_change(taking->cache, sheaf->capacity, 0);
-		sheaf->next = taking->list;
-		taking->list = sheaf;
+		place = walk->next < end ? barn_next_used(barn, walk->next, end) : walk->next;
+		if (place < end) {
+			unsigned int cpu = os_cpu_at(walk->node, place);
+
+			walk->cells = slot_of_row(cache->at.handle, cpu)->cells;
+			walk->n = barn_shard_cells();
+			walk->next = place + 1;
+			return true;
+		}
+		for (; place < end + BARN_BLOCKS; place++) {
+			struct barn_block *block = os_load_acquire(&barn->blocks[place - end]);
+
+			if (!block)
+				continue;
+			walk->cells = block->cells;
+			walk->n = BARN_BLOCK_CELLS;
+			walk->next = place + 1;
+			return true;
+		}
 	}
-}
-
-static void wait_cells(void *data, uintptr_t *cells, unsigned int n)
-{
-	uintptr_t transit = BARN_TRANSIT | *(const uintptr_t *)data;
-
-	for (unsigned int i = 0; i < n; i++)
-		while ((os_load_acquire(&cells[i]) & (BARN_TRANSIT | BARN_PHASE)) == transit)
-			os_sleep_briefly();
+	return false;
 }
 
 void barn_wait(struct sheaf_cache *cache, uint32_t phase)
 {
-	uintptr_t tag = phase ? BARN_PHASE : 0;
+	uintptr_t transit = BARN_TRANSIT | (phase ? BARN_PHASE : 0);
 
-	barn_for_each_cells(cache, wait_cells, &tag);
-}
-
-static void forget_transit(void *data, uintptr_t *cells, unsigned int n)
-{
-	for (unsigned int i = 0; i < n; i++)
-		if (cells[i] & BARN_TRANSIT) {
-			cells[i] = 0;
-			++*(unsigned int *)data;
-		}
+	barn_for_each_cell (cache, at)
+		while ((os_load_acquire(at) & (BARN_TRANSIT | BARN_PHASE)) == transit)
+			os_sleep_briefly();
 }
 
 /* Write the count only if it is wrong: the page is shared with the parent. */
@@ -101,7 +61,11 @@ unsigned int barn_after_fork(struct sheaf_cache *cache)
 {
 	unsigned int lost = 0;
 
-	barn_for_each_cells(cache, forget_transit, &lost);
+	barn_for_each_cell (cache, at)
+		if (*at & BARN_TRANSIT) {
+			*at = 0;
+			lost++;
+		}
 	/*
 	 * A thread that was in use() at the fork may have set only the bit, but not yet the limits.
 	 */
@@ -114,9 +78,24 @@ unsigned int barn_after_fork(struct sheaf_cache *cache)
 
 struct sheaf *barn_take_all(struct sheaf_cache *cache)
 {
-	struct taking taking = {cache, NULL};
+	struct sheaf *list = NULL, *sheaf;
 
-	barn_for_each_cells(cache, take_cells, &taking);
+	barn_for_each_cell (cache, at) {
+		uintptr_t cell = os_load_relaxed(at);
+
+		/* The cell is in transit, and its sheaf will be back: stop is set. */
+		while ((cell & BARN_TRANSIT) || (cell && !os_cmpxchg(at, &cell, 0))) {
+			os_sleep_briefly();
+			cell = os_load_relaxed(at);
+		}
+		if (!cell)
+			continue;
+		sheaf = barn_sheaf(cell);
+		if (cell & BARN_COUNTED)
+			sheaf_budget_change(cache, sheaf->capacity, 0);
+		sheaf->next = list;
+		list = sheaf;
+	}
 	barn_forget_no_room(cache);
-	return taking.list;
+	return list;
 }
