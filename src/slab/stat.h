@@ -16,28 +16,8 @@
 #include "os/counters.h"
 #include "slab/slab.h"
 
-#define STAT_WORD(name) STAT_##name,
-#define STAT_BIT(name)	(UINT64_C(1) << STAT_##name)
-
-#define SLAB_WORDS(X)                                                                              \
-	X(alloc_slowpath)                                                                          \
-	X(free_slowpath)                                                                           \
-	X(free_add_partial)                                                                        \
-	X(free_remove_partial)                                                                     \
-	X(alloc_slab)                                                                              \
-	X(free_slab)                                                                               \
-	X(alloc_node_mismatch)                                                                     \
-	X(order_fallback)                                                                          \
-	X(cmpxchg_double_fail)                                                                     \
-	X(nolock_deferred)                                                                         \
-	X(total_objects)                                                                           \
-	X(slab_bytes)                                                                              \
-	X(peak_slab_bytes)
-
-enum slab_word {
-	STAT_BEFORE_SLAB = OS_NR_SHOWN - 1,
-	SLAB_WORDS(STAT_WORD) NR_SLAB_WORDS,
-};
+#define STAT_WORD(name, ...) STAT_##name,
+#define STAT_BIT(name)	     (UINT64_C(1) << STAT_##name)
 
 /* X(name, the words whose sum it is, its text). */
 #define SLAB_EVENTS(X)                                                                             \
@@ -52,6 +32,15 @@ enum slab_word {
 	X(order_fallback, STAT_BIT(order_fallback), "slabs of the fallback order")                 \
 	X(cmpxchg_double_fail, STAT_BIT(cmpxchg_double_fail), "lost races for a slab's word")      \
 	X(nolock_deferred, STAT_BIT(nolock_deferred), "slabs that a nolock free left unlisted")
+
+/* Each of these events has a word of its own. */
+enum slab_word {
+	STAT_BEFORE_SLAB = OS_NR_SHOWN - 1,
+	SLAB_EVENTS(STAT_WORD) STAT_total_objects,
+	STAT_slab_bytes,
+	STAT_peak_slab_bytes,
+	NR_SLAB_WORDS,
+};
 
 static inline void stat_add(const struct slab_cache *cache, unsigned int word, uint64_t n)
 {
