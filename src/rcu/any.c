@@ -171,7 +171,8 @@ static void flush_pointers(struct grace_user *user, bool all)
 
 	(void)all;
 	for (int i = 0; i < SHARDS; i++)
-		while ((sheaf = rcu_queue_take(&any->shards[i].queue, done, RCU_NEWEST)) != NULL)
+		while ((sheaf = rcu_queue_take(&any->shards[i].queue, done, RCU_NEWEST, true)) !=
+		       NULL)
 			free_sheaf(any, sheaf);
 }
 

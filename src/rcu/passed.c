@@ -67,7 +67,7 @@ static struct sheaf *take_of_all(struct sheaf_rcu *rcu, unsigned int node, uint6
 
 	for (unsigned int at = node * rcu->per_node;
 	     !sheaf && (at = rcu_queues_from(rcu, at)) < end; at++)
-		sheaf = rcu_queue_take(&rcu->queues[at], done, RCU_NEWEST);
+		sheaf = rcu_queue_take(&rcu->queues[at], done, RCU_NEWEST, true);
 	return sheaf;
 }
 
@@ -86,7 +86,7 @@ static struct sheaf *take_of_others(struct sheaf_rcu *rcu, unsigned int node, st
 			at = rcu_queues_from(rcu, begin);
 		if (at >= end)
 			return NULL;
-		sheaf = rcu_queue_try(&rcu->queues[at], done, before);
+		sheaf = rcu_queue_take(&rcu->queues[at], done, before, false);
 	}
 	if (!sheaf)
 		os_store_relaxed(&own->next, (at - begin) % rcu->per_node);
@@ -98,7 +98,7 @@ struct sheaf *rcu_take(struct sheaf_rcu *rcu, unsigned int node, bool all)
 	struct rcu_queue *own = rcu_queue_of(rcu, node, os_row());
 	uint64_t done = grace_done(rcu->user.grace);
 	uint32_t before = old_before(rcu->user.grace);
-	struct sheaf *sheaf = rcu_queue_take(own, done, before);
+	struct sheaf *sheaf = rcu_queue_take(own, done, before, true);
 
 	if (!sheaf)
 		sheaf = all ? take_of_all(rcu, node, done)
@@ -177,7 +177,7 @@ static void flush_queue(struct sheaf_rcu *rcu, struct rcu_queue *queue, uint64_t
 	while (n < wanted) {
 		uint32_t *in_hand = in_hand_begin(rcu->cache);
 
-		sheaf = rcu_queue_take(queue, done, RCU_OLDEST);
+		sheaf = rcu_queue_take(queue, done, RCU_OLDEST, true);
 		if (sheaf) {
 			n += sheaf_size(sheaf);
 			flush(rcu, freed(rcu, sheaf), node);
@@ -196,7 +196,7 @@ struct sheaf *rcu_take_all(struct sheaf_rcu *rcu)
 	struct sheaf *list = NULL, *sheaf;
 
 	rcu_queues_for_each (rcu, i)
-		while ((sheaf = rcu_queue_take(&rcu->queues[i], done, RCU_NEWEST)) != NULL) {
+		while ((sheaf = rcu_queue_take(&rcu->queues[i], done, RCU_NEWEST, true)) != NULL) {
 			sheaf = freed(rcu, sheaf);
 			sheaf->next = list;
 			list = sheaf;

@@ -109,11 +109,14 @@ static bool has_none(const struct rcu_queue *queue, uint64_t done)
 	return os_load_acquire(&queue->first_number) > done && !os_load_relaxed(&queue->n_passed);
 }
 
-/* With the lock held, which is released. */
-static struct sheaf *take_and_unlock(struct rcu_queue *queue, uint64_t done, uint32_t before)
+struct sheaf *rcu_queue_take(struct rcu_queue *queue, uint64_t done, uint32_t before, bool wait)
 {
 	struct sheaf *sheaf;
 
+	if (has_none(queue, done) || (!wait && !os_trylock(&queue->lock)))
+		return NULL;
+	if (wait)
+		os_lock(&queue->lock);
 	move_passed(queue, done);
 	sheaf = queue->top;
 	if (sheaf && sheaf->prev->since < before)
@@ -124,21 +127,6 @@ static struct sheaf *take_and_unlock(struct rcu_queue *queue, uint64_t done, uin
 		queue->taken += sheaf_size(sheaf);
 	unlock_queue(queue);
 	return sheaf;
-}
-
-struct sheaf *rcu_queue_take(struct rcu_queue *queue, uint64_t done, uint32_t before)
-{
-	if (has_none(queue, done))
-		return NULL;
-	os_lock(&queue->lock);
-	return take_and_unlock(queue, done, before);
-}
-
-struct sheaf *rcu_queue_try(struct rcu_queue *queue, uint64_t done, uint32_t before)
-{
-	if (has_none(queue, done) || !os_trylock(&queue->lock))
-		return NULL;
-	return take_and_unlock(queue, done, before);
 }
 
 void rcu_queue_settle(struct rcu_queue *queue, uint64_t done)

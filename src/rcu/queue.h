@@ -42,13 +42,12 @@ void rcu_queue_init(struct rcu_queue *queue, unsigned int next);
 void rcu_queue_add(struct rcu_queue *queue, struct sheaf *sheaf, struct grace *grace);
 /*
  * Take a sheaf that has passed when numbers up to `done` have passed; or return NULL. The oldest,
- * if it was queued before this time (grace_last_start()); else the newest.
+ * if it was queued before this time (grace_last_start()); else the newest. Without `wait`, NULL if
+ * another thread has the lock.
  */
 #define RCU_NEWEST 0
 #define RCU_OLDEST UINT32_MAX
-struct sheaf *rcu_queue_take(struct rcu_queue *queue, uint64_t done, uint32_t before);
-/* The same, if no other thread has the lock. */
-struct sheaf *rcu_queue_try(struct rcu_queue *queue, uint64_t done, uint32_t before);
+struct sheaf *rcu_queue_take(struct rcu_queue *queue, uint64_t done, uint32_t before, bool wait);
 /* Move sheaves that have passed to the list of those that have. */
 void rcu_queue_settle(struct rcu_queue *queue, uint64_t done);
 /* The number of passed objects that were not needed since the last call. */
