@@ -176,8 +176,7 @@ static void flush_list(struct sheaf_cache *cache, struct sheaf *list)
 	for (; list; list = next) {
 		next = list->next;
 		sheaf_harvest(cache, list);
-		sheaf_flush(cache, list);
-		sheaf_release(cache, list);
+		sheaf_flush_and_release(cache, list);
 	}
 }
 

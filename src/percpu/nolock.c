@@ -13,13 +13,13 @@
 #include "slab/marks.h"
 
 /*
- * Leave a sheaf from the slot in the cell, which is still in transit. A full or an empty sheaf
- * stays as it is. One that is partly filled, because another thread interfered, is left without its
- * objects.
+ * Leave a sheaf from the slot, or none, in the cell, which is still in transit. A full or an empty
+ * sheaf stays as it is. One that is partly filled, because another thread interfered, is left
+ * without its objects.
  */
 static void leave(struct sheaf_cache *cache, struct barn_cell *cell, struct sheaf *old)
 {
-	uint32_t size = old->size;
+	uint32_t size = old ? old->size : 0;
 
 	if (size && (size < old->capacity || !cell->may_be_full)) {
 		stat_add(&cache->slab, STAT_sheaf_flush, size);
@@ -79,10 +79,7 @@ static bool install(struct sheaf_cache *cache, bool full)
 		}
 	}
 	count_exchange(cache, full, old);
-	if (old)
-		leave(cache, &cell, old);
-	else
-		barn_finish(cache, &cell, NULL);
+	leave(cache, &cell, old);
 	return true;
 }
 

@@ -33,15 +33,6 @@ static void take_back(struct sheaf_cache *cache, struct sheaf *sheaf)
 	stat_add(&cache->slab, STAT_free_fastpath, sheaf->size);
 }
 
-/* Release a sheaf that was taken and cannot be used. */
-static void reject(struct sheaf_cache *cache, struct sheaf *sheaf)
-{
-	take_back(cache, sheaf);
-	if (sheaf->size)
-		sheaf_flush(cache, sheaf);
-	sheaf_release(cache, sheaf);
-}
-
 /* Taking the sheaf allocates its objects at once (PREFILL-F2), so a drain need not wait for this
  * thread. */
 struct sheaf *prefill_lend_spare(struct sheaf_cache *cache)
@@ -111,7 +102,8 @@ struct sheaf *prefill_lend(struct sheaf_cache *cache, struct sheaf *sheaf, unsig
 	}
 	/* The sheaf has an older, smaller capacity; or the capacity has just decreased. */
 	if (sheaf && sheaf->capacity < n) {
-		reject(cache, sheaf);
+		take_back(cache, sheaf);
+		sheaf_flush_and_release(cache, sheaf);
 		sheaf = lend(cache, sheaf_make(cache, n));
 	}
 	return sheaf;

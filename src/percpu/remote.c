@@ -56,14 +56,6 @@ void sheaf_remote_taken(struct sheaf *sheaf)
 	sheaf_set_size(sheaf, sheaf->size);
 }
 
-/* Not full, or of no use here: its objects go to their slabs. */
-static void give_back_freed(struct sheaf_cache *cache, struct sheaf *sheaf)
-{
-	if (sheaf->size)
-		sheaf_flush(cache, sheaf);
-	sheaf_release(cache, sheaf);
-}
-
 bool sheaf_give_remote(struct sheaf_cache *cache, struct sheaf *sheaf)
 {
 	/* REMOTE-M1 */
@@ -72,7 +64,7 @@ bool sheaf_give_remote(struct sheaf_cache *cache, struct sheaf *sheaf)
 		return rcu_queue_sheaf(cache->rcu, sheaf, os_row());
 	if (sheaf) {
 		sheaf_remote_taken(sheaf);
-		give_back_freed(cache, sheaf);
+		sheaf_flush_and_release(cache, sheaf);
 	}
 	return false;
 }
@@ -98,7 +90,7 @@ static struct sheaf *sheaf_for_node(struct sheaf_cache *cache, struct sheaf *she
 	if (sheaf && sheaf->size < sheaf->capacity && sheaf_fits(cache, sheaf))
 		return sheaf;
 	if (sheaf)
-		give_back_freed(cache, sheaf);
+		sheaf_flush_and_release(cache, sheaf);
 	sheaf = sheaf_new(cache);
 	if (sheaf)
 		sheaf->place = place;

@@ -43,6 +43,13 @@ void sheaf_flush(struct sheaf_cache *cache, struct sheaf *sheaf)
 	sheaf_set_size(sheaf, 0);
 }
 
+void sheaf_flush_and_release(struct sheaf_cache *cache, struct sheaf *sheaf)
+{
+	if (sheaf->size)
+		sheaf_flush(cache, sheaf);
+	sheaf_release(cache, sheaf);
+}
+
 struct sheaf *sheaf_make(struct sheaf_cache *cache, uint32_t capacity)
 {
 	struct sheaf *sheaf = pool_alloc(sheaf_bytes(capacity & ~SHEAF_OVERSIZE));

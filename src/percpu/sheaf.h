@@ -207,6 +207,7 @@ void sheaf_hand_over(struct sheaf_cache *cache, struct sheaf *sheaf);
 /* Empty a harvested sheaf in hand: its objects return to their slabs, the sheaf to the pool. */
 void sheaf_flush(struct sheaf_cache *cache, struct sheaf *sheaf);
 void sheaf_release(struct sheaf_cache *cache, struct sheaf *sheaf);
+void sheaf_flush_and_release(struct sheaf_cache *cache, struct sheaf *sheaf);
 
 /*
  * --- harvest.c ---------------------------------------------------------------------------------
