@@ -125,6 +125,19 @@ void tiers_let_go(struct cpu_slab_cache *c, struct slab *slab, uintptr_t head)
 		tiers_put_partial(c, slab);
 }
 
+/* With the node's lock held: a listed slab became empty. False: the node has enough empty ones, and
+ * the slab left the list. */
+static bool keep_empty(struct cpu_slab_cache *c, struct slab_node *node, struct slab *slab)
+{
+	if (node->nr_partial > c->slab.min_partial) {
+		partial_remove(node, slab);
+		return false;
+	}
+	os_fetch_or(&slab->state, SLAB_UNUSED);
+	partial_unused(node, slab);
+	return true;
+}
+
 /*
  * The exchange that would empty a listed slab is made under its node's lock: before it, the slab
  * cannot disappear, because it has an object of ours; after it, no other thread can decide about
@@ -143,8 +156,7 @@ static __attribute__((noinline)) void free_last(struct cpu_slab_cache *c, struct
 		*link_of(tail) = freelist_of(c, tail, state);
 		changed = state_with(state, index_of(c, object), n);
 	} while (!os_cmpxchg(&slab->state, &state, changed));
-	surplus = (changed & SLAB_LISTED) && !slab_inuse(changed) &&
-		  !partial_emptied(&c->slab, node, slab);
+	surplus = (changed & SLAB_LISTED) && !slab_inuse(changed) && !keep_empty(c, node, slab);
 	os_unlock(&node->lock);
 	if (surplus) {
 		count(c, CPU_SLAB_free_remove_partial, 1);

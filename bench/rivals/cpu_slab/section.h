@@ -139,7 +139,7 @@ INLINE bool rseq_take_list(char *handle, struct slab **list)
 
 C_SECTION bool c_pop_head_bulk(char *handle, void **dst, unsigned int most, unsigned int *n)
 {
-	struct slot *slot = c_section_begin(handle);
+	struct slot *slot C_LEAVES = c_section_begin(handle);
 	uintptr_t head;
 
 	if (!slot)
@@ -148,7 +148,6 @@ C_SECTION bool c_pop_head_bulk(char *handle, void **dst, unsigned int most, unsi
 	for (*n = 0; *n < most && !(head & EMPTY); head = *link_of((void *)head))
 		dst[(*n)++] = (void *)head;
 	slot->pair = head;
-	c_section_end(slot);
 	return *n;
 }
 
@@ -161,7 +160,7 @@ C_SECTION bool c_pop_head(char *handle, void **object)
 
 C_SECTION bool c_push_head(char *handle, void *object, void *tail)
 {
-	struct slot *slot = c_section_begin(handle);
+	struct slot *slot C_LEAVES = c_section_begin(handle);
 	bool ours;
 
 	if (!slot)
@@ -171,13 +170,12 @@ C_SECTION bool c_push_head(char *handle, void *object, void *tail)
 		*link_of(tail) = slot->pair;
 		slot->pair = (uintptr_t)object;
 	}
-	c_section_end(slot);
 	return ours;
 }
 
 C_SECTION bool c_install(char *handle, uintptr_t head, uintptr_t *old)
 {
-	struct slot *slot = c_section_begin(handle);
+	struct slot *slot C_LEAVES = c_section_begin(handle);
 	bool empty;
 
 	if (!slot)
@@ -187,7 +185,6 @@ C_SECTION bool c_install(char *handle, uintptr_t head, uintptr_t *old)
 		*old = slot->pair;
 		slot->pair = head;
 	}
-	c_section_end(slot);
 	return empty;
 }
 
@@ -199,7 +196,7 @@ static inline uint64_t *length_of(struct slab *slab)
 
 C_SECTION bool c_pop_list(char *handle, struct slab **slab)
 {
-	struct slot *slot = c_section_begin(handle);
+	struct slot *slot C_LEAVES = c_section_begin(handle);
 	bool any;
 
 	if (!slot)
@@ -209,13 +206,12 @@ C_SECTION bool c_pop_list(char *handle, struct slab **slab)
 		*slab = (struct slab *)slot->home;
 		slot->home = (*slab)->bits;
 	}
-	c_section_end(slot);
 	return any;
 }
 
 C_SECTION bool c_push_list(char *handle, struct slab *slab, uintptr_t limit)
 {
-	struct slot *slot = c_section_begin(handle);
+	struct slot *slot C_LEAVES = c_section_begin(handle);
 	struct slab *first;
 	uintptr_t n;
 
@@ -228,19 +224,17 @@ C_SECTION bool c_push_list(char *handle, struct slab *slab, uintptr_t limit)
 		*length_of(slab) = n + 1;
 		slot->home = (uintptr_t)slab;
 	}
-	c_section_end(slot);
 	return n < limit;
 }
 
 C_SECTION bool c_take_list(char *handle, struct slab **list)
 {
-	struct slot *slot = c_section_begin(handle);
+	struct slot *slot C_LEAVES = c_section_begin(handle);
 
 	if (!slot)
 		return false;
 	*list = (struct slab *)slot->home;
 	slot->home = EMPTY;
-	c_section_end(slot);
 	return true;
 }
 

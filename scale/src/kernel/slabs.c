@@ -40,6 +40,19 @@ static void let_go(struct kernel_cache *c, struct slab *slab, bool first)
 
 /* --- free ----------------------------------------------------------------------------------- */
 
+/* With the node's lock held: a listed slab became empty. False: the node has enough empty ones, and
+ * the slab left the list. */
+static bool keep_empty(struct kernel_cache *c, struct slab_node *node, struct slab *slab)
+{
+	if (node->nr_partial > c->slab.min_partial) {
+		partial_remove(node, slab);
+		return false;
+	}
+	os_fetch_or(&slab->state, SLAB_UNUSED);
+	partial_unused(node, slab);
+	return true;
+}
+
 /* Free the last object of a listed slab, under the lock of the list. */
 static void free_last(struct kernel_cache *c, struct slab *slab, void *object, unsigned int index)
 {
@@ -55,8 +68,7 @@ static void free_last(struct kernel_cache *c, struct slab *slab, void *object, u
 		if (!(state & (SLAB_LISTED | SLAB_HELD)))
 			changed |= SLAB_HELD;
 	} while (!os_cmpxchg(&slab->state, &state, changed));
-	stays = !(changed & SLAB_LISTED) || slab_inuse(changed) ||
-		partial_emptied(&c->slab, node, slab);
+	stays = !(changed & SLAB_LISTED) || slab_inuse(changed) || keep_empty(c, node, slab);
 	os_unlock(&node->lock);
 	if (!stays)
 		slab_discard(&c->slab, slab);
