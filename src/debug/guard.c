@@ -46,8 +46,8 @@ static struct {
 	struct guard_slot *slots; /* GUARD_SLOTS for each chunk */
 	struct guard_notes *notes;
 	uint32_t nr_chunks, max_chunks;
-	uint32_t frees, claims;
-	uint64_t secret;
+	uint32_t frees;
+	uint64_t sequence;	/* of random numbers, one for each object */
 	size_t open, most_open; /* slots that cost mappings */
 	uint32_t reported;
 	struct {
@@ -95,8 +95,8 @@ void guard_begin(void)
 	pool.max_chunks = (uint32_t)(size / OS_HUGE);
 	pool.slots = (struct guard_slot *)(void *)(base + size);
 	pool.notes = (struct guard_notes *)(void *)(pool.slots + pool.max_chunks * GUARD_SLOTS);
-	pool.secret = os_random();
-	sample_seed(pool.secret);
+	pool.sequence = os_random();
+	sample_seed(pool.sequence);
 	pool.most_open = os_mappings_limit() / MAPPINGS_PART;
 	guard_range.base = base;
 	os_store_release(&guard_range.size, size);
@@ -289,25 +289,21 @@ static bool is_costly(const struct guard_slot *slot)
 static bool open_slot(struct guard_slot *slot)
 {
 	struct debug_zones zones = guard_zones_of(slot);
+	bool costly = is_costly(slot);
+	bool open = (!costly || os_fetch_add_relaxed(&pool.open, 1) < pool.most_open) &&
+		    os_guard_open(zones.open, (size_t)(zones.closed - zones.open), guard_of(slot));
 
-	if (is_costly(slot) && os_fetch_add_relaxed(&pool.open, 1) >= pool.most_open) {
+	if (!open && costly)
 		os_fetch_sub(&pool.open, 1);
-		return false;
-	}
-	if (os_guard_open(zones.open, (size_t)(zones.closed - zones.open), guard_of(slot)))
-		return true;
-	if (is_costly(slot))
-		os_fetch_sub(&pool.open, 1);
-	return false;
+	return open;
 }
 
 /* At the end of its pages, or sometimes at their start. */
 static char *place_object(const struct guard_slot *slot, size_t size, size_t align)
 {
-	uint64_t n = pool.secret + os_fetch_add_relaxed(&pool.claims, 1);
 	char *start = pages_of(slot), *end = start + (os.page_size << class_of(slot));
 
-	if ((n * UINT64_C(0x9e3779b97f4a7c15) >> 32) % GUARD_LEFT == 0)
+	if (sample_next(&pool.sequence) % GUARD_LEFT == 0)
 		return (char *)(((uintptr_t)start + align - 1) & ~(align - 1));
 	return (char *)(((uintptr_t)end - size) & ~(align - 1));
 }
