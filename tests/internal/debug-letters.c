@@ -7,12 +7,14 @@
 
 #include "cache/cache.h"
 #include "debug/object.h"
+#include "debug/sample.h"
 #include "kit/cache.h"
 #include "kit/process.h"
 #include "kit/told.h"
 #include "kit/unit.h"
 #include "os/options/options.h"
 #include "os/report/report.h"
+#include "os/section.h"
 
 #define F SLAB_CONSISTENCY_CHECKS
 #define Z SLAB_RED_ZONE
@@ -342,6 +344,31 @@ static void nothing_was_ever_there(void **state)
 	kmem_cache_destroy(s);
 }
 
+/* --- which objects are samples --- */
+
+/* The numbers themselves, within a thousandth and their own deviation. */
+static void draws(void **state)
+{
+	uint64_t sum = 0;
+	uint32_t preset = os_options.sample;
+
+	(void)state;
+	sample_seed(1);
+	os_options.sample = 512u << 10;
+	for (int i = 0; i < 4000000; i++) {
+		uint32_t pops = sample_pops(64);
+
+		assert_in_range(pops, 1, SHEAF_DUE + 1);
+		sum += pops;
+	}
+	/* 4096 +- 5 * 4096 / sqrt(4000000), and what is cut off. */
+	assert_in_range(sum / 4000000, 4096 - 15, 4096 + 11);
+	os_options.sample = 1;
+	assert_int_equal(sample_pops(64), 1);
+	assert_true(sample_due_is_taken(1) && sample_is_taken(1));
+	os_options.sample = preset;
+}
+
 static unsigned int count_failures(struct kmem_cache *s, unsigned int n, gfp_t flags)
 {
 	unsigned int failed = 0;
@@ -398,6 +425,7 @@ int main(void)
 		cmocka_unit_test(debug_caches_are_not_merged),
 		cmocka_unit_test(pointers_beside_objects),
 		cmocka_unit_test(nothing_was_ever_there),
+		cmocka_unit_test(draws),
 		cmocka_unit_test(failures),
 	};
 

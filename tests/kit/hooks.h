@@ -3,9 +3,11 @@
 #ifndef SHEAF_TESTS_HOOKS_H
 #define SHEAF_TESTS_HOOKS_H
 
+#include <sheaf/group.h>
 #include <sheaf/slab.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /* Count reports of misuse anew: the next five of each kind are written. */
 void hook_forget_misuse(void);
@@ -18,6 +20,18 @@ void hook_use_up_pool(size_t size);
 
 /* Let each node keep so many empty slabs of a cache. */
 void hook_keep_slabs(struct kmem_cache *s, unsigned int n);
+
+/* Do its fast paths run in restartable sequences? */
+bool hook_uses_sections(void);
+
+/* Bytes of addresses that it has reserved for slabs. */
+size_t hook_reserved(void);
+
+/* Return what the CPUs have in stock for a group. */
+void hook_drain_stock(struct kmem_group *g);
+
+/* After the first use: begin the random numbers by which objects become samples. */
+void hook_seed_samples(uint64_t seed);
 
 /* Does the library mark memory for a sanitizer or valgrind? */
 bool hook_has_tools(void);

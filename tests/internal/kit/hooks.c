@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 #include "kit/hooks.h"
 
+#include "cache/account.h"
 #include "cache/cache.h"
+#include "cache/process.h"
+#include "debug/sample.h"
 #include "os/machine.h"
 #include "os/report/report.h"
+#include "page/page.h"
 #include "page/pool.h"
 
 void hook_forget_misuse(void)
@@ -25,6 +29,27 @@ void hook_use_up_pool(size_t size)
 void hook_keep_slabs(struct kmem_cache *s, unsigned int n)
 {
 	s->sheaf.slab.min_partial = n;
+}
+
+bool hook_uses_sections(void)
+{
+	return os.backend == OS_BACKEND_RSEQ;
+}
+
+size_t hook_reserved(void)
+{
+	return pages.size;
+}
+
+void hook_drain_stock(struct kmem_group *g)
+{
+	stock_drain(g);
+}
+
+void hook_seed_samples(uint64_t seed)
+{
+	if (caches_ready())
+		sample_seed(seed);
 }
 
 bool hook_has_tools(void)

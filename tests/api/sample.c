@@ -10,17 +10,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cache/cache.h"
-#include "debug/guard.h"
-#include "debug/sample.h"
 #include "kit/cache.h"
 #include "kit/check.h"
+#include "kit/guarded.h"
+#include "kit/hooks.h"
 #include "kit/needs.h"
 #include "kit/process.h"
 #include "kit/told.h"
 #include "kit/unit.h"
-#include "os/options/options.h"
-#include "os/section.h"
 
 #define BYTES	 16384 /* slab_sample, in tests/meson.build */
 #define EXPECTED 1000  /* samples */
@@ -40,7 +37,7 @@ static void see(void *object, unsigned int size)
 {
 	assert_non_null(object);
 	memset(object, 1, size);
-	nr_samples += guard_is_ours(object);
+	nr_samples += is_guarded(object);
 }
 
 static uint64_t square(int64_t n)
@@ -154,7 +151,7 @@ static void first_objects(void **state)
 		struct kmem_cache *s = make_sampled(1024);
 		void *object = kmem_cache_alloc(s, GFP_KERNEL);
 
-		samples += guard_is_ours(object);
+		samples += is_guarded(object);
 		kmem_cache_free(s, object);
 		kmem_cache_destroy(s);
 	}
@@ -231,7 +228,7 @@ static void intervals(void **state)
 	for (uint64_t i = 0; nr_samples < EXPECTED; i++) {
 		void *object = kmem_cache_alloc(s, GFP_KERNEL);
 
-		if (guard_is_ours(object)) {
+		if (is_guarded(object)) {
 			nr_samples++;
 			sum += i - last;
 			squares += (i - last) * (i - last);
@@ -245,29 +242,6 @@ static void intervals(void **state)
 	assert_in_range(mean, BYTES / 64 * 88 / 100, BYTES / 64 * 112 / 100);
 	assert_in_range(deviation, mean * 80 / 100, mean * 120 / 100);
 	kmem_cache_destroy(s);
-}
-
-/* The numbers themselves, within a thousandth and their own deviation. */
-static void draws(void **state)
-{
-	uint64_t sum = 0;
-	uint32_t preset = os_options.sample;
-
-	(void)state;
-	sample_seed(1);
-	os_options.sample = 512u << 10;
-	for (int i = 0; i < 4000000; i++) {
-		uint32_t pops = sample_pops(64);
-
-		assert_in_range(pops, 1, SHEAF_DUE + 1);
-		sum += pops;
-	}
-	/* 4096 +- 5 * 4096 / sqrt(4000000), and what is cut off. */
-	assert_in_range(sum / 4000000, 4096 - 15, 4096 + 11);
-	os_options.sample = 1;
-	assert_int_equal(sample_pops(64), 1);
-	assert_true(sample_due_is_taken(1) && sample_is_taken(1));
-	os_options.sample = preset;
 }
 
 static void counts_stay_exact(void **state)
@@ -351,16 +325,13 @@ int main(void)
 		cmocka_unit_test(nolock_calls),
 		cmocka_unit_test(calls_for_a_node),
 		cmocka_unit_test(intervals),
-		cmocka_unit_test(draws),
 		cmocka_unit_test(counts_stay_exact),
 		cmocka_unit_test(leaks_name_stacks),
 		cmocka_unit_test(a_use_after_free_is_found),
 	};
 
-	if (!caches_ready())
-		return 1;
-	if (!needs_option(strchr(os_options.slab_debug, 'S'), "slab_debug=S"))
+	if (!needs_option(has_debug_letter('S'), "slab_debug=S"))
 		return SKIPPED;
-	sample_seed(12345);
+	hook_seed_samples(12345);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,11 +12,11 @@
 #include <sheaf/slab.h>
 
 #include "kit/check.h"
+#include "kit/hooks.h"
 #include "kit/process.h"
 #include "kit/refuse.h"
 #include "kit/told.h"
 #include "kit/unit.h"
-#include "os/machine.h"
 
 static struct told told;
 static const char *options;
@@ -32,9 +32,9 @@ static void first_use(void)
 		refuse_where(SYS_membarrier, EPERM, 0, NULL);
 	s = kmem_cache_create("first", 64, NULL, 0);
 	CHECK(s);
-	CHECK(!refused || os.backend == OS_BACKEND_TRYLOCK);
+	CHECK(!refused || !hook_uses_sections());
 	kmem_cache_destroy(s);
-	_exit(os.backend == OS_BACKEND_RSEQ ? 10 : 11);
+	_exit(hook_uses_sections() ? 10 : 11);
 }
 
 /* The number of reported lines; *rseq says whether the rseq backend ran. */

@@ -14,14 +14,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "cache/cache.h"
-#include "internal/kit/sheaves.h"
+#include "kit/cache.h"
 #include "kit/check.h"
+#include "kit/hooks.h"
 #include "kit/parts.h"
 #include "kit/process.h"
 #include "kit/told.h"
 #include "kit/unit.h"
-#include "percpu/drain.h"
 
 enum {
 	MAX_OBJECTS = 1 << 20,
@@ -87,10 +86,10 @@ static void words_of_bits(void)
 		kmem_cache_create("oom-words", SMALL, NULL, SLAB_NO_MERGE | SLAB_NO_USER_FLAGS);
 
 	CHECK(s);
-	CHECK(pages.size <= (size_t)64 << 20);
-	CHECK(s->sheaf.slab.oo.objects > 64);
+	CHECK(hook_reserved() <= (size_t)64 << 20);
+	CHECK(look(s).objs_per_slab > 64);
 	allocate_all(s, GFP_KERNEL);
-	CHECK(nr_objects * s->sheaf.slab.size > pages.size / 10 * 9);
+	CHECK(nr_objects * look(s).slab_size > hook_reserved() / 10 * 9);
 	free_down_to(s, 0);
 	fill_and_empty(s);
 	kmem_cache_destroy(s);
@@ -143,14 +142,14 @@ static void refill_without_sleeping(void)
 	void *object = kmem_cache_alloc(s, GFP_NOWAIT);
 
 	CHECK(object);
-	CHECK(objects_in_sheaves(s) + 1 >= sheaf_capacity(&s->sheaf));
+	CHECK(look(s).objects_in_sheaves + 1 >= look(s).sheaf_capacity);
 	kmem_cache_free(s, object);
 	kmem_cache_destroy(s);
 }
 
 static void free_elsewhere(struct kmem_cache *s)
 {
-	pin(os_nr_cpus() - 1);
+	pin((unsigned int)sysconf(_SC_NPROCESSORS_CONF) - 1);
 	free_down_to(s, nr_objects - 1);
 	pin(0);
 }
