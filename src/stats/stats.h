@@ -3,7 +3,7 @@
  * Statistics: a copy of the state of the process and its caches, one list of fields, and a printer
  * for each format that goes through the list.
  *
- *   read.c, slabs.c, groups.c -> struct stats (copies in their own memory)
+ *   process_stats.c, read.c, slabs.c, groups.c -> struct stats (copies in their own memory)
  *       -> text.c | json.c | prometheus.c, by the tables of fields.c -> out.c
  *
  * Invariants
@@ -103,6 +103,11 @@ struct stats {
 /* Read everything. Returns NULL if there is no memory for it. */
 struct stats *stats_read(void);
 void stats_release(struct stats *stats);
+
+/* In process_stats.c: the figures of the process; and a copy for a program that may have been built
+ * with another version of the structure, of `size` bytes. */
+void stats_read_process(struct sheaf_stats *out);
+void stats_copy(void *out, size_t size, const void *all, size_t known);
 
 /* Add up the words of every CPU, and the counts that are still in sheaves. The cache is pinned. */
 void stats_read_cache(struct kmem_cache *s, struct kmem_cache_stats *out);
