@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The public calls of <sheaf/group.h>; the work is done in src/group/ and account.c. */
+/* Public calls of <sheaf/group.h> that concern caches; others are in src/group/. */
 
 #include "cache/account.h"
 #include "cache/block.h"
@@ -80,31 +80,7 @@ SHEAF_PUBLIC int __kmem_group_set_limits(struct kmem_group *g, const struct kmem
 	return result;
 }
 
-/* --- references ------------------------------------------------------------------------------- */
-
-SHEAF_PUBLIC struct kmem_group *kmem_group_get(struct kmem_group *g)
-{
-	return !g || (group_check(g, "kmem_group_get") && group_get(g)) ? g : NULL;
-}
-
-SHEAF_PUBLIC void kmem_group_put(struct kmem_group *g)
-{
-	if (g && group_check(g, "kmem_group_put"))
-		group_put_and_wait(g);
-	os_report_kept();
-}
-
-SHEAF_PUBLIC struct kmem_group *kmem_group_set_current(struct kmem_group *g)
-{
-	return group_set_current(g);
-}
-
-SHEAF_PUBLIC void kmem_group_restore_current(struct kmem_group *g)
-{
-	g = group_restore_current(g);
-	if (g)
-		group_put_and_wait(g);
-}
+/* --- the group of an object ------------------------------------------------------------------- */
 
 /* The number of the group that is charged for the block at this address. */
 static uint32_t number_of_group(const void *object)

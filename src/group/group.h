@@ -149,10 +149,6 @@ static inline struct kmem_group *group_of_number(uint32_t number)
 
 /* --- tree.c ----------------------------------------------------------------------------------- */
 
-/* At the first group, with OS_RANK_CACHES held; the caller sets `begun` when caches charge. False:
- * there were groups before, or there is no memory. */
-bool groups_begin(void);
-
 /* Is it a group with references? False after a report. */
 bool group_check(struct kmem_group *g, const char *call);
 /* A new group with one reference; NULL: no memory, or no number left. */
@@ -174,11 +170,12 @@ static inline void group_set_gone(struct kmem_group *g, struct group_gone gone)
 }
 /* The nearest group that is not over, from this one upwards, with a reference; NULL: the root. */
 struct kmem_group *group_living(struct kmem_group *g);
-/* Change the current group of the thread, which has a reference to it. Returns the one before, and
- * the thread's reference to that. */
-struct kmem_group *group_set_current(struct kmem_group *g);
-/* The same, with a reference that the caller has. */
-struct kmem_group *group_restore_current(struct kmem_group *g);
+
+/* --- current.c -------------------------------------------------------------------------------- */
+
+/* At the first group, with OS_RANK_CACHES held; the caller sets `begun` when caches charge. False:
+ * there were groups before, or there is no memory. */
+bool groups_begin(void);
 
 /* --- all.c ------------------------------------------------------------------------------------ */
 

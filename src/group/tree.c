@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The tree of groups: places and numbers, references, the current group; see group.h. For all
- * groups: all.c. */
+/* The tree of groups: places, numbers and references; see group.h. For all groups: all.c. */
 #include "group/group.h"
 
 #include <string.h>
@@ -106,6 +105,18 @@ void group_put_and_wait(struct kmem_group *g)
 		os_sleep_briefly();
 		group_leave();
 	}
+}
+
+SHEAF_PUBLIC struct kmem_group *kmem_group_get(struct kmem_group *g)
+{
+	return !g || (group_check(g, "kmem_group_get") && group_get(g)) ? g : NULL;
+}
+
+SHEAF_PUBLIC void kmem_group_put(struct kmem_group *g)
+{
+	if (g && group_check(g, "kmem_group_put"))
+		group_put_and_wait(g);
+	os_report_kept();
 }
 
 struct kmem_group *group_living(struct kmem_group *g)
@@ -231,68 +242,4 @@ struct kmem_group *group_create(const char *name, struct kmem_group *parent,
 	if (!g)
 		group_put(parent);
 	return g;
-}
-
-/* --- threads ---------------------------------------------------------------------------------- */
-
-static void drop_current(uint32_t number)
-{
-	os_fetch_sub(&group_of_number(number)->threads, 1);
-	group_put(group_of_number(number));
-	group_leave();
-}
-
-/* The caller's reference becomes the thread's. Returns the group before, whose reference is the
- * caller's now. */
-static struct kmem_group *exchange_current(struct kmem_group *g)
-{
-	struct os_current *current = os_current_group();
-	uint32_t before = current->own;
-
-	if (g)
-		os_fetch_add(&g->threads, 1);
-	current->group = current->own = g ? g->number : GROUP_NONE;
-	if (g && !before)
-		os_has_group();
-	if (!before)
-		return NULL;
-	os_fetch_sub(&group_of_number(before)->threads, 1);
-	return group_of_number(before);
-}
-
-static struct kmem_group *current_group(void)
-{
-	uint32_t number = os_current_group()->own;
-
-	return number ? group_of_number(number) : NULL;
-}
-
-/* After a report nothing changes: so the group before is the current one. */
-struct kmem_group *group_set_current(struct kmem_group *g)
-{
-	if (g == &groups.root)
-		g = NULL;
-	if (!g || (group_check(g, "kmem_group_set_current") && group_get(g)))
-		return exchange_current(g);
-	g = current_group();
-	return g && group_get(g) ? g : NULL;
-}
-
-struct kmem_group *group_restore_current(struct kmem_group *g)
-{
-	if (g == &groups.root)
-		g = NULL;
-	return !g || group_check(g, "kmem_group_restore_current") ? exchange_current(g) : NULL;
-}
-
-bool groups_begin(void)
-{
-	bool first;
-
-	os_lock(&groups.lock);
-	first = !groups.begun && stock_begin();
-	if (first)
-		os_at_thread_end(drop_current);
-	os_unlock(&groups.lock);
-	return first;
 }
