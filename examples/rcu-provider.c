@@ -67,11 +67,11 @@ static int has_passed(uint64_t begun)
 /* Heads are handled in batches: one batch waits for readers, or its functions run, while the next
  * is gathered. */
 static struct {
-	pthread_mutex_t lock; /* held for a moment: nobody waits for readers with it */
+	pthread_mutex_t lock; /* held briefly: no thread waits for readers while it holds this */
 	struct sheaf_rcu_head *gathered;
 	struct sheaf_rcu_head *waits;
 	uint64_t begun;	   /* epoch of those that wait */
-	int running;	   /* somebody runs the functions of those that waited */
+	int running;	   /* a thread is running the functions of those that waited */
 	uint64_t finished; /* batches */
 } batches = {.lock = PTHREAD_MUTEX_INITIALIZER};
 

@@ -114,8 +114,8 @@ size_t sim_row_pages(void);
 /* True if the address is in memory that the library reserved. */
 bool sim_reserved(uintptr_t address);
 
-/* The row of slots that contains an address, and where the row begins: 0 nobody's, 1 handles, 2 the
- * first CPU's. False if there is none. */
+/* The row of slots that contains an address, and where the row begins. Row 0 belongs to no CPU, 1
+ * has the handles, 2 is the first CPU's. False if there is none. */
 bool sim_row(uintptr_t address, unsigned int *row, uintptr_t *begin);
 
 /* Print one line with the seed, then abort(). */

@@ -98,7 +98,7 @@ static __always_inline SHEAF_FRESH SHEAF_SIZED(1) void *kmalloc(size_t size, gfp
 		flags);
 }
 
-/* The same, zeroed. */
+/* Like kmalloc(), zeroed. */
 static __always_inline SHEAF_FRESH SHEAF_SIZED(1) void *kzalloc(size_t size, gfp_t flags)
 {
 	return kmalloc(size, flags | __GFP_ZERO);
@@ -113,7 +113,7 @@ static __always_inline SHEAF_FRESH SHEAF_SIZED(1, 2) void *kmalloc_array(size_t 
 	return __builtin_mul_overflow(n, size, &bytes) ? NULL : kmalloc(bytes, flags);
 }
 
-/* The same, zeroed. */
+/* Like kmalloc_array(), zeroed. */
 static __always_inline SHEAF_FRESH SHEAF_SIZED(1, 2) void *kcalloc(size_t n, size_t size,
 								   gfp_t flags)
 {
@@ -127,7 +127,7 @@ static __always_inline SHEAF_FRESH SHEAF_SIZED(1, 2) void *kcalloc(size_t n, siz
 SHEAF_FRESH SHEAF_SIZED(1) void *kmalloc_node(size_t size, gfp_t flags, int node)
 	SHEAF_SYMBOL(kmalloc_node);
 
-/* The same, zeroed. */
+/* Like kmalloc_node(), zeroed. */
 static __always_inline SHEAF_FRESH SHEAF_SIZED(1) void *kzalloc_node(size_t size, gfp_t flags,
 								     int node)
 {
@@ -168,7 +168,7 @@ static __always_inline SHEAF_FRESH SHEAF_SIZED(1, 2) void *kcalloc_node(size_t n
 SHEAF_OBJECT SHEAF_SIZED(2) void *krealloc(const void *block, size_t size, gfp_t flags)
 	SHEAF_SYMBOL(krealloc);
 
-/* The same for n * size bytes; NULL if the product overflows. */
+/* Like krealloc(), for n * size bytes; NULL if the product overflows. */
 static __always_inline SHEAF_OBJECT SHEAF_SIZED(2, 3) void *krealloc_array(void *block, size_t n,
 									   size_t size, gfp_t flags)
 {

@@ -63,8 +63,8 @@ SHEAF_CHECK_RESULT mempool_t *mempool_create_node(int min_nr, mempool_alloc_fn a
 	SHEAF_SYMBOL(mempool_create_node);
 
 /*
- * The same in the program's own memory, such as a member of a structure; mempool_exit() frees the
- * reserve. Return 0, -ENOMEM, or -EINVAL after a report.
+ * Like mempool_create(), in the program's own memory, such as a member of a structure;
+ * mempool_exit() frees the reserve. Return 0, -ENOMEM, or -EINVAL after a report.
  */
 SHEAF_CHECK_RESULT int mempool_init(mempool_t *pool, int min_nr, mempool_alloc_fn alloc_fn,
 				    mempool_free_fn free_fn, void *pool_data)

@@ -96,7 +96,7 @@ int sheaf_rcu_none(void) SHEAF_SYMBOL(sheaf_rcu_none);
  */
 void kmem_cache_free_rcu(struct kmem_cache *s, void *object) SHEAF_SYMBOL(kmem_cache_free_rcu);
 
-/* The same for each of p[0] ... p[n-1]. O(n). The kernel has no such call. */
+/* Like kmem_cache_free_rcu(), for each of p[0] ... p[n-1]. O(n). The kernel has no such call. */
 void kmem_cache_free_bulk_rcu(struct kmem_cache *s, size_t n, void **p)
 	SHEAF_SYMBOL(kmem_cache_free_bulk_rcu);
 
@@ -121,9 +121,9 @@ void __kvfree_rcu(const void *object, size_t offset) SHEAF_SYMBOL(__kvfree_rcu);
 #define kvfree_rcu(pointer, field) kfree_rcu(pointer, field)
 
 /*
- * The same without a head. It waits for a grace period if more than rcu_limit of memory is retired,
- * or if there is no memory; so readers must not call it. A program that uses only this call has at
- * most rcu_limit of retired memory, plus one sheaf for each CPU and cache.
+ * Like kvfree_rcu(), without a head. It waits for a grace period if more than rcu_limit of memory
+ * is retired, or if there is no memory; so readers must not call it. A program that uses only this
+ * call has at most rcu_limit of retired memory, plus one sheaf for each CPU and cache.
  */
 void kvfree_rcu_mightsleep(const void *object) SHEAF_SYMBOL(kvfree_rcu_mightsleep);
 #define kfree_rcu_mightsleep(pointer) kvfree_rcu_mightsleep(pointer)

@@ -205,7 +205,7 @@ struct kmem_cache *__kmem_cache_create_args(const char *name, size_t size,
 					    const struct kmem_cache_args *args, size_t args_size,
 					    slab_flags_t flags)
 	SHEAF_SYMBOL(__kmem_cache_create_args);
-/* The same with the older argument list. */
+/* kmem_cache_create() with the older argument list. */
 struct kmem_cache *__kmem_cache_create(const char *name, size_t size, size_t align,
 				       slab_flags_t flags, void (*ctor)(void *object))
 	SHEAF_SYMBOL(__kmem_cache_create);

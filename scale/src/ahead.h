@@ -6,7 +6,7 @@
  *   on their way    |----- A ------|
  *                            |------ B ------|
  *                                     |------- C -------|
- *                                  |------- *A -------|         asked for when A has arrived
+ *                                  |------- *A -------|         requested when A has arrived
  *
  * Rules
  *  O1. An access requests its line and does not wait for it.

@@ -355,7 +355,7 @@ static void check_entry(const struct lines *l, const struct entry *entry)
 		if (has != has_bit(l, entry, core))
 			broken(entry, "the directory and a private cache disagree (W2)");
 		if (has && (bool)(set[way] & WRITABLE) != (entry->owner == core + 1))
-			broken(entry, "who may write is not its owner (W1)");
+			broken(entry, "the core that may write is not its owner (W1)");
 		sharers += has;
 	}
 	if (sharers != entry->nr_sharers || (entry->owner && sharers != 1))

@@ -15,7 +15,7 @@
  * Several tasks of a CPU run in turn: each for a time slice, or until it waits (cpus.c).
  *
  * Invariants
- *  T1. A task asks for a line that it does not have only when its clock is the earliest.
+ *  T1. A task requests a line that it does not have only when its clock is the earliest.
  *  T2. At most one task of a CPU has a clock. It is not preempted in a section, nor while it
  *      `stays`.
  *  T3. A task that waits, for another one or for its CPU, has CLOCK_NEVER; the task that wakes it

@@ -51,7 +51,7 @@ static void call(struct sheaf_rcu_head *head, void (*func)(struct sheaf_rcu_head
 			calls[i] = (struct call){head, inside, ++last_number, false};
 			return;
 		}
-	sim_fail("more than %d grace periods are asked for", MOST_CALLS);
+	sim_fail("more than %d grace periods are requested", MOST_CALLS);
 }
 
 /* Call one function whose number is at most this; returns false if none has passed. */

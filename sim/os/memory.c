@@ -163,7 +163,7 @@ char *os_map_rows(unsigned int n, const struct slot *slot)
 	if (template.file < 0 || !template_map(&template, rows, size / ROW_BYTES))
 		sim_fail("%u areas of slots cannot be mapped", n);
 	close(template.file);
-	/* The CPUs' rows come after nobody's row and the row of handles. */
+	/* The CPUs' rows come after the row of no CPU and that of handles. */
 	for (unsigned int i = 0; i < n; i++)
 		areas[nr_areas++] = rows + i * os_area_bytes() + 2 * ROW_BYTES;
 	return rows + ROW_BYTES;

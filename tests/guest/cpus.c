@@ -107,7 +107,7 @@ static void they_leave_objects_behind(void)
 	empty_and_destroy(s);
 	for (unsigned int cpu = 1; cpu <= last_cpu; cpu += 5)
 		CHECK(switch_cpu(cpu, true));
-	printf("objects of CPUs that are off were given back\n");
+	printf("objects of CPUs that are off were returned\n");
 }
 
 static void they_go_under_load(void)

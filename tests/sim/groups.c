@@ -269,7 +269,7 @@ static int many_stocks(void *data)
 		sim_fail("groups share stocks");
 	stock_drain(g[0]);
 	if (stock_bytes(g[0]) || g[0]->usage || stock_bytes(g[1]) != MANY_CPUS * each)
-		sim_fail("the wrong stocks were given back");
+		sim_fail("the wrong stocks were returned");
 	stock_drain(&groups.root);
 	group_add_up();
 	/* STOCK-T3: the drain has looked at each row with a word. */

@@ -107,7 +107,7 @@ int main(int argc, char **argv)
 		    "--recording is wanted: a file or a directory of them\n"
 		    "Measure one allocator; `sheaf bench mmap2` runs this.\n");
 	if (!options.recording)
-		die("which --recording? --help tells more");
+		die("which --recording? See --help");
 	read_all(options.recording);
 	work.threads = (unsigned int)options.threads;
 	bench_threads_start(&work);

@@ -47,7 +47,7 @@ class Caches(_Command):
 Usage: sheaf caches [-a] [NAME*]
 -a also lists caches without memory. NAME may have * and ?.
 
-size     bytes of an object that the program asked for
+size     bytes of an object that the program requested
 used     objects that the program has, or that a thread in a call of the library has
 sheaves  free objects in the sheaves of CPUs and in the barn
 waiting  objects that wait for a grace period; after it, until they are used again

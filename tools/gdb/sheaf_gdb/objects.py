@@ -75,7 +75,7 @@ def _head_at(cache: Cache, start: int) -> int:
 
 
 def _head(cache: Cache, start: int) -> tuple[int, int]:
-    """The state, and the bytes that were asked for; zeros, if the memory was never written."""
+    """The state, and the bytes that were requested; zeros, if the memory was never written."""
     library = cache.library
     data = library.read(_head_at(cache, start), library.size("debug_head")) or bytes(library.size("debug_head"))
     return library.member("debug_head", "state", data), library.member("debug_head", "size", data)

@@ -122,7 +122,8 @@ static bool parse_op(struct parser *parser, char **words, unsigned int n)
 	op->kind = (enum op_kind)kind;
 	pattern = patterns[kind];
 	if (n != strlen(pattern) + 2)
-		return parse_fail(parser, "%s has %zu words, not %u: sheaf-maps(5) tells the form",
+		return parse_fail(parser,
+				  "%s has %zu words, not %u: sheaf-maps(5) describes the format",
 				  op_names[kind], strlen(pattern) + 2, n);
 	for (unsigned int i = 2; i < n; i++)
 		if (!parse_word(parser, pattern[i - 2], words[i]))
