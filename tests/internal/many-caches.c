@@ -328,5 +328,5 @@ int main(void)
 		cmocka_unit_test(slots_open_where_they_are_used),
 	};
 
-	return cmocka_run_group_tests_name("many", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("many-caches", tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Manners (docs/design.md, R14): limits, cancellation, fork and misuse that a host program may
+ * In a host program (docs/design.md, R14): limits, cancellation, fork and misuse that a host program may
  * meet.
  *
  * Each case runs in a child of its own, since most are about the library's first use: the parent
@@ -228,5 +228,5 @@ int main(void)
 		cmocka_unit_test(test_a_constructed_object_points_to_itself),
 	};
 
-	return cmocka_run_group_tests_name("manners", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("host-program", tests, NULL, NULL);
 }
