@@ -5,8 +5,11 @@
  * waits goes to one fibre, while others trim; what a page run leaves in descriptors leads to no run
  * that was taken later; and the number of steps of an allocation or a free does not depend on the
  * number of blocks.
+ *
+ *   blocks [SEEDS]
  */
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "cache/block.h"
 #include "os/machine.h"
@@ -21,7 +24,7 @@
 #define MiB ((size_t)1 << 20)
 
 enum {
-	SEEDS = 1000,
+	QUICK_SEEDS = 150,
 	FIBRES = 5,
 	BLOCKS = 20,
 	ROUNDS = 12,
@@ -304,13 +307,14 @@ static int count(void *data)
 	return !few || many != few;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+	uint64_t seeds = argc > 1 ? strtoull(argv[1], NULL, 10) : QUICK_SEEDS;
 	struct sim_config config = {.cpus = 4, .nodes = 1, .silent = true, .max_steps = 1 << 24};
 	unsigned int failed = 0;
 	uint64_t hash;
 
-	for (config.seed = 1; config.seed <= SEEDS; config.seed++) {
+	for (config.seed = 1; config.seed <= seeds; config.seed++) {
 		config.switching = SIM_ALWAYS >> config.seed % 7;
 		config.backend = config.seed % 2 ? OS_BACKEND_RSEQ : OS_BACKEND_TRYLOCK;
 		failed += sim_in_child(run, &config, &hash) != 0;
@@ -325,6 +329,6 @@ int main(void)
 		config.nodes = 1;
 	}
 	failed += sim_in_child(count, &config, &hash) != 0;
-	printf("%d seeds, %u failed\n", SEEDS, failed);
+	printf("%llu seeds, %u failed\n", (unsigned long long)seeds, failed);
 	return failed != 0;
 }

@@ -15,7 +15,7 @@
 #include "os/memory.h"
 #include "sim/sim.h"
 
-#define QUICK_SEEDS 1000
+#define QUICK_SEEDS 400
 /* Time passes quickly here: a reader that is preempted for long is not a fault, and idle memory is
  * soon returned. */
 #define QUIET	      "rcu_stall=3600000;decay=1000"

@@ -15,7 +15,7 @@
 #include "sim/sim.h"
 
 enum {
-	QUICK_SEEDS = 1000,
+	QUICK_SEEDS = 300,
 	MOST = 8,
 	ROUNDS = 30
 };

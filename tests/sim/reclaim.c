@@ -34,7 +34,7 @@
 #include "sim/sim.h"
 
 enum {
-	QUICK_SEEDS = 150,
+	QUICK_SEEDS = 50,
 	MOST_FAILED = 5,
 	ROUNDS = 4,
 	OPERATIONS = 60, /* of a fibre in a round */

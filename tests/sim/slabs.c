@@ -27,7 +27,7 @@
 #include "slab/partial.h"
 
 enum {
-	QUICK_SEEDS = 2000,
+	QUICK_SEEDS = 500,
 	MOST_FAILED = 10,
 	ROUNDS = 6,
 	OPERATIONS = 60, /* of a fibre in a round */
