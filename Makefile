@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # A thin front end: Meson and Ninja do the work. Each target sets up a fresh machine.
-.PHONY: all demo check check-deep check-fresh bench docs install single-file clean help
+.PHONY: all demo check check-quick check-deep check-fresh bench docs install single-file clean help
 
 PREFIX ?= /usr/local
 # Debian's library directory, which Meson knows only if dpkg-dev is installed; elsewhere Meson's choice.
@@ -20,6 +20,10 @@ demo: ## on one screen: the example on libsheaf and on malloc, a benchmark, a bu
 check: ## build with gcc and clang, run every fast test
 	@scripts/setup build check
 	@scripts/check
+
+check-quick: ## an incremental build, static checks, the tests of what changed: a minute
+	@scripts/setup build check
+	@scripts/check-quick
 
 check-deep: ## sanitizers, valgrind, AArch64, long storms: two hours or more on two CPUs
 	@scripts/setup build check deep
