@@ -143,16 +143,6 @@ static bool is_surplus(const struct slab_cache *cache, const struct slab *slab, 
 	return others >= cache->min_partial && slab_inuse(os_load_acquire(&slab->state)) == 0;
 }
 
-bool partial_emptied(const struct slab_cache *cache, struct slab_node *node, struct slab *slab)
-{
-	if (is_surplus(cache, slab, node->nr_partial - 1)) {
-		partial_remove(node, slab);
-		return false;
-	}
-	keep_listed(node, slab);
-	return true;
-}
-
 struct slab *partial_detach(struct slab_cache *cache, struct slab_node *node, unsigned int n,
 			    unsigned int *count)
 {

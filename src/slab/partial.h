@@ -50,9 +50,6 @@ void partial_remove(struct slab_node *node, struct slab *slab);
 /* With the node's lock held: objects are taken from an empty slab that stays listed. The caller
  * then clears UNUSED. */
 void partial_used(struct slab_node *node, struct slab *slab);
-/* With the node's lock held: a listed slab became empty. False: it must be given back, and is on no
- * list, because the node has enough others. For the allocators that benchmarks build on slabs. */
-bool partial_emptied(const struct slab_cache *cache, struct slab_node *node, struct slab *slab);
 /* With the node's lock held: a listed slab became empty, and stays, as the first of the empty ones.
  * The caller has set UNUSED. */
 void partial_unused(struct slab_node *node, struct slab *slab);
