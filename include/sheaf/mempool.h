@@ -109,10 +109,10 @@ void mempool_free(void *element, mempool_t *pool) SHEAF_SYMBOL(mempool_free);
 
 /*
  * Change the reserve to new_min_nr elements: free extra elements, or allocate missing ones. Other
- * threads may allocate and free meanwhile, but must not resize the pool. Returns 0; -EINVAL after a
- * report, for the reasons of mempool_create(), or if the pool was destroyed; or -ENOMEM if there is
- * not enough memory: the reserve is then unchanged, or later frees fill it. O(pools + difference),
- * and O(new_min_nr) if the reserve grows.
+ * threads may allocate, free and resize it at the same time: then the last resize counts. Returns
+ * 0; -EINVAL after a report, for the reasons of mempool_create(), or if the pool was destroyed; or
+ * -ENOMEM if there is not enough memory: the reserve is then unchanged, or later frees fill it.
+ * O(pools + difference), and O(new_min_nr) if the reserve grows.
  */
 int mempool_resize(mempool_t *pool, int new_min_nr) SHEAF_SYMBOL(mempool_resize);
 

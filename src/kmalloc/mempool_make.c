@@ -137,23 +137,28 @@ static void free_array(void **elements, uint32_t room)
 /* n elements are the size of the reserve from now on. False: there is no memory for its array. */
 static bool make_room_for(struct sheaf_mempool *pool, uint32_t n, gfp_t gfp)
 {
-	uint32_t room = n ? n : 1, old_room = pool->room;
-	void **larger = NULL, **old = pool->elements;
+	uint32_t room = n ? n : 1, unused_room = room;
+	void **unused = NULL;
 
-	if (room > old_room && !(larger = own_memory(room * sizeof(*larger), gfp)))
+	if (room > os_load_relaxed(&pool->room) &&
+	    !(unused = own_memory(room * sizeof(*unused), gfp)))
 		return false;
 	os_lock(&pool->lock);
-	if (larger) {
+	/* Otherwise another thread made room at the same time. */
+	if (room > pool->room) {
+		void **larger = unused;
+
+		os_assert(larger && os_peek(&pool->nr) <= pool->room); /* MEMPOOL-N1 */
+		unused = pool->elements;
+		unused_room = pool->room;
 		if (pool->nr)
-			memcpy(larger, old, pool->nr * sizeof(*larger));
-		os_assert(os_peek(&pool->nr) <= old_room); /* MEMPOOL-N1 */
+			memcpy(larger, unused, pool->nr * sizeof(*larger));
 		pool->elements = larger;
-		pool->room = room;
+		os_store_relaxed(&pool->room, room);
 	}
 	os_store_relaxed(&pool->min_nr, n);
 	os_unlock(&pool->lock);
-	if (larger)
-		free_array(old, old_room);
+	free_array(unused, unused_room);
 	return true;
 }
 
@@ -188,7 +193,7 @@ SHEAF_PUBLIC int mempool_resize(mempool_t *handle, int new_min_nr)
 
 	if (!pool || is_wrong(new_min_nr, "mempool_resize"))
 		return -EINVAL;
-	before = pool->min_nr;
+	before = os_load_relaxed(&pool->min_nr);
 	if (n < before) {
 		trim(pool, n);
 		return 0;

@@ -2,7 +2,8 @@
 /*
  * Memory pools on simulated CPUs: more fibres than elements, over an allocator that usually
  * refuses. With patient waits the simulator detects when all fibres sleep: then a wake-up was lost
- * (MEMPOOL-N3). Otherwise one fibre holds the whole reserve until the others have continued with
+ * (MEMPOOL-N3). In some of these runs the fibres also resize the pool, several at the same time
+ * (MEMPOOL-N1). Otherwise one fibre holds the whole reserve until the others have continued with
  * the allocator alone, which refuses for a while and then does not (MEMPOOL-N4).
  *
  *   mempool [SEEDS]
@@ -25,7 +26,7 @@ static bool used[MOST];
 static char elements[MOST];
 static unsigned int nr_elements, refused, refused_calls;
 static unsigned int working; /* fibres */
-static bool hoards;
+static bool hoards, resizes;
 
 static void *few_alloc(gfp_t gfp, void *data)
 {
@@ -78,6 +79,8 @@ static void use(unsigned int fibre, void *unused)
 		mempool_free(element, pool);
 		if (sim_below(64) == 0)
 			mempool_free(mempool_alloc_preallocated(pool), pool);
+		if (resizes && sim_below(8) == 0)
+			mempool_resize(pool, 1 + (int)sim_below(200));
 	}
 	working--;
 }
@@ -90,6 +93,7 @@ static int run(void *data)
 	sim_start(config);
 	min_nr = 1 + sim_below(3);
 	hoards = !config->patient;
+	resizes = !hoards && sim_below(4) == 0;
 	nr_elements = min_nr + (hoards ? 1 : 0) + sim_below(3);
 	refused = refused_calls = 0;
 	pool = mempool_create((int)min_nr, few_alloc, few_free, NULL);
