@@ -9,12 +9,12 @@ static struct unwind_rule *rule_of(struct unwind_state *state, uint64_t reg)
 	return reg == UNWIND_REG_RA ? &state->ra : reg == UNWIND_REG_FP ? &state->fp : NULL;
 }
 
-static void set_rule(struct unwind_program *p, uint64_t reg, struct unwind_rule rule)
+static void set_rule(struct unwind_program *p, uint64_t reg, enum unwind_how how, int64_t offset)
 {
 	struct unwind_rule *place = rule_of(&p->now, reg);
 
 	if (place)
-		*place = rule;
+		*place = (struct unwind_rule){how, offset};
 }
 
 static void restore(struct unwind_program *p, uint64_t reg)
@@ -22,7 +22,7 @@ static void restore(struct unwind_program *p, uint64_t reg)
 	const struct unwind_rule *first = rule_of(&p->first, reg);
 
 	if (first)
-		set_rule(p, reg, *first);
+		set_rule(p, reg, first->how, first->offset);
 }
 
 /* The frame pointer plus an offset is understood, and a load from there: functions that align their
@@ -94,35 +94,32 @@ static void define_cfa(struct unwind_program *p, uint8_t op)
 static void define_register(struct unwind_program *p, uint8_t op)
 {
 	uint64_t reg = unwind_uleb(&p->at);
-	struct unwind_rule rule = {UNWIND_OTHER, 0};
+	int64_t offset = 0;
+	bool known;
 
 	switch (op) {
 	case 0x05: /* offset_extended */
-		set_rule(p, reg,
-			 (struct unwind_rule){UNWIND_AT_CFA,
-					      (int64_t)unwind_uleb(&p->at) * p->data_align});
+		set_rule(p, reg, UNWIND_AT_CFA, (int64_t)unwind_uleb(&p->at) * p->data_align);
 		break;
 	case 0x11: /* offset_extended_sf */
-		set_rule(p, reg,
-			 (struct unwind_rule){UNWIND_AT_CFA, unwind_sleb(&p->at) * p->data_align});
+		set_rule(p, reg, UNWIND_AT_CFA, unwind_sleb(&p->at) * p->data_align);
 		break;
 	case 0x06: /* restore_extended */
 		restore(p, reg);
 		break;
 	case 0x07: /* undefined */
-		set_rule(p, reg, (struct unwind_rule){UNWIND_UNDEFINED, 0});
+		set_rule(p, reg, UNWIND_UNDEFINED, 0);
 		break;
 	case 0x08: /* same_value */
-		set_rule(p, reg, (struct unwind_rule){UNWIND_SAME, 0});
+		set_rule(p, reg, UNWIND_SAME, 0);
 		break;
 	case 0x10: /* expression */
 	case 0x16: /* val_expression */
-		if (read_expression(p, &rule.offset) == FP_PLUS && op == 0x10)
-			rule.how = UNWIND_AT_FP;
-		set_rule(p, reg, rule);
+		known = read_expression(p, &offset) == FP_PLUS && op == 0x10;
+		set_rule(p, reg, known ? UNWIND_AT_FP : UNWIND_OTHER, offset);
 		break;
 	default: /* register, val_offset, val_offset_sf */
-		set_rule(p, reg, rule);
+		set_rule(p, reg, UNWIND_OTHER, 0);
 		unwind_uleb(&p->at);
 	}
 }
@@ -182,9 +179,8 @@ void unwind_run(struct unwind_program *p)
 			p->location += low * p->code_align;
 			break;
 		case 2: /* offset */
-			set_rule(p, low,
-				 (struct unwind_rule){UNWIND_AT_CFA, (int64_t)unwind_uleb(&p->at) *
-									     p->data_align});
+			set_rule(p, low, UNWIND_AT_CFA,
+				 (int64_t)unwind_uleb(&p->at) * p->data_align);
 			break;
 		case 3:
 			restore(p, low);

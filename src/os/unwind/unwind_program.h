@@ -36,7 +36,7 @@
 
 /* Where a register of the caller is. */
 struct unwind_rule {
-	enum {
+	enum unwind_how {
 		UNWIND_SAME,
 		UNWIND_AT_CFA, /* plus this offset */
 		UNWIND_UNDEFINED,
