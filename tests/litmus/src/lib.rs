@@ -31,7 +31,7 @@ pub enum Wrong {
     RelaxedBits,
     /// Clear bits without acquiring it.
     RelaxedTake,
-    /// Subtract without releasing: whoever discards the slab does not see the end of the give.
+    /// Subtract without releasing: the thread that discards the slab does not see the end of the give.
     RelaxedState,
 }
 
@@ -41,7 +41,7 @@ pub struct Slab {
     pub objects: [UnsafeCell<u64>; OBJECTS as usize],
     /// What the page layer's next owner writes.
     pub pages: UnsafeCell<u64>,
-    /// Slabs on the node's list; how often this one was given back.
+    /// Slabs on the node's list; how often this one was returned.
     pub node: Mutex<Node>,
     pub wrong: Wrong,
 }
@@ -87,7 +87,7 @@ impl Slab {
     /// slab_discard(): the pages, and all objects in them, are another owner's.
     fn discard(&self, node: &mut Node) {
         node.discarded += 1;
-        assert_eq!(node.discarded, 1, "given back twice");
+        assert_eq!(node.discarded, 1, "returned twice");
         self.state.store(DEAD, Relaxed);
         self.pages.with_mut(|p| unsafe { *p += 1 });
         for object in 0..OBJECTS as usize {
@@ -189,7 +189,7 @@ impl Slab {
         }
     }
 
-    /// slab_give_nolock(): true if somebody has to list the slab later.
+    /// slab_give_nolock(): true if the slab must be listed later.
     pub fn give_nolock(&self, object: usize) -> bool {
         self.set_bits(1 << object);
         self.subtract(1, true).unwrap()
@@ -257,12 +257,12 @@ impl Slab {
         let node = self.node.lock().unwrap();
         let (state, bits) = (self.state.load(Relaxed), self.bits.load(Relaxed));
         if node.discarded > 0 {
-            assert_eq!(bits, ALL, "given back with an object in use");
+            assert_eq!(bits, ALL, "returned with an object in use");
             return;
         }
         assert_eq!(bits.count_ones() as u64 + count(state), OBJECTS, "bits and count differ");
-        assert_eq!(state & HELD, 0, "held by nobody");
+        assert_eq!(state & HELD, 0, "held by no thread");
         assert_eq!(state & LISTED != 0, node.listed == 1, "the flag and the list differ");
-        assert_eq!(state & LISTED != 0, bits != 0, "free objects that nobody finds");
+        assert_eq!(state & LISTED != 0, bits != 0, "free objects that no thread finds");
     }
 }

@@ -17,7 +17,7 @@ fn two_give(wrong: Wrong) {
         slab.give(0);
         thread.join().unwrap();
         slab.check();
-        assert_eq!(slab.node.lock().unwrap().discarded, 1, "not given back");
+        assert_eq!(slab.node.lock().unwrap().discarded, 1, "not returned");
     });
 }
 
@@ -82,7 +82,7 @@ fn give_again(wrong: Wrong) {
     });
 }
 
-/// A nolock free of a full slab: whoever became the holder leaves it to a later call.
+/// A nolock free of a full slab: the thread that became the holder leaves it to a later call.
 fn nolock(wrong: Wrong) {
     loom::model(move || {
         let slab = Arc::new(Slab::new(0, 2, wrong));
