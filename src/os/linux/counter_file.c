@@ -47,8 +47,8 @@ static void path_of(pid_t pid, char *path, size_t size)
 }
 
 /* Unless another process put a different file in its place. A process that has changed its user or
- * its root directory may not remove the name, and gives back the memory. Other threads may still
- * count, so the file stays as long as it was. */
+ * its root directory may not remove the name, and returns the memory. Other threads may still
+ * count, so the file keeps its length. */
 void counter_file_remove(void)
 {
 	struct stat now;

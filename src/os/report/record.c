@@ -268,7 +268,7 @@ void os_write_kept_at_fault(void)
 	write_all(true, false);
 }
 
-/* This thread goes on with the places that it has claimed when fork() has returned. */
+/* This thread continues with the places that it has claimed when fork() has returned. */
 void os_records_after_fork(void)
 {
 	os_reports_kept = queue.lost = 0;

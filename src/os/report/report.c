@@ -51,7 +51,7 @@ static void keep_line(bool last, const char *format, va_list arguments)
 	os_record_end_once(record);
 }
 
-/* What waits goes first, and leaves its place. */
+/* Kept reports are written first, which frees their places. */
 void os_report(const char *format, ...)
 {
 	va_list arguments;

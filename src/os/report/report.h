@@ -85,7 +85,7 @@ void os_misuse_later(const char *about, const char *format, ...)
 /* The number of the next report of this kind; 0: it is left out. There are places for some 4000
  * pairs of a kind and a cache. */
 uint32_t os_misuse_count(const char *about, const char *format) OS_COLD;
-/* Begin to count anew. */
+/* Reset the counts. */
 void os_misuse_forget(void);
 /* At exit: report how many reports were left out, if any. */
 void os_misuse_left_out(void);
