@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * In a host program (docs/design.md, R14): limits, cancellation, fork and misuse that a host program may
- * meet.
+ * What a host program may do to the library (docs/design.md, R14): limits, cancellation, fork and
+ * misuse.
  *
- * Each case runs in a child of its own, since most are about the library's first use: the parent
+ * Each case runs in a child of its own, because most are about the library's first use: the parent
  * never uses it.
  */
 #include <errno.h>
