@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Returns objects to their slabs. Bits of neighbours in one word are set together, and neighbours
- * of one slab are subtracted together. Slabs that must be listed, or may have become empty, wait
- * for each other, so that several need the lock of their node once. No object is read or written.
+ * of one slab are subtracted together. Slabs that must be listed, or may have become empty, are
+ * collected, so that several need the lock of their node once. No object is read or written.
  *
  * A wrong pointer is found here at the latest: a pointer that is in no slab, in another cache's
  * slab, or not at an object's first byte is reported and ignored. So is an object that is already
@@ -64,16 +64,14 @@ void slab_report_wrong(struct slab_cache *cache, void *object, const char *call)
 			"%s(%s, %p): points %zu bytes into an object; ignored. Free the address "
 			"that was allocated",
 			call, cache->name, object, (size_t)((char *)object - start));
-	else if (page_is_ours(object))
-		os_misuse_later(cache->name,
-				"%s(%s, %p): not in an object that is in use; ignored. If it was "
-				"freed before, look for two owners",
-				call, cache->name, object);
 	else
-		os_misuse_later(cache->name,
-				"%s(%s, %p): not an object of any cache; ignored. Free it with the "
-				"allocator that it came from",
-				call, cache->name, object);
+		os_misuse_later(
+			cache->name, "%s(%s, %p): %s", call, cache->name, object,
+			page_is_ours(object)
+				? "not in an object that is in use; ignored. If it was freed "
+				  "before, look for two owners"
+				: "not an object of any cache; ignored. Free it with the "
+				  "allocator that it came from");
 }
 
 void slab_report_double(struct slab_cache *cache, void *object, const char *call)
@@ -449,7 +447,7 @@ static void list_or_defer(struct slab_cache *cache, struct slab *slab)
 		slab_defer(cache, slab);
 		return;
 	}
-	partial_add_last(node, slab);
+	partial_add(node, slab, false);
 	os_unlock(&node->lock);
 }
 

@@ -99,12 +99,15 @@ void partial_used(struct slab_node *node, struct slab *slab)
 	}
 }
 
-/* A thread may have freed the last object while the slab was held. */
-static void list_between(struct slab_node *node, uint32_t prev, struct slab *slab, uint32_t next)
+void partial_add(struct slab_node *node, struct slab *slab, bool first)
 {
 	os_assert((os_peek(&slab->state) & SLAB_FLAGS) == SLAB_HELD); /* SLAB-B5 */
-	link_slab(node, prev, slab, next);
+	if (first)
+		link_slab(node, SLAB_NONE, slab, node->first);
+	else
+		link_slab(node, last_used(node), slab, node->unused);
 	os_store_relaxed(&node->nr_partial, node->nr_partial + 1);
+	/* A thread may have freed the last object while the slab was held. */
 	if (!slab_inuse(os_fetch_add(&slab->state, SLAB_LISTED - SLAB_HELD)))
 		keep_listed(node, slab);
 }
@@ -119,16 +122,6 @@ static void unlisted(struct slab_node *node, struct slab *slab)
 		leave_unused(node, slab);
 	os_store_relaxed(&node->nr_partial, node->nr_partial - 1);
 	os_fetch_add(&slab->state, SLAB_HELD - SLAB_LISTED - flag);
-}
-
-void partial_add_first(struct slab_node *node, struct slab *slab)
-{
-	list_between(node, SLAB_NONE, slab, node->first);
-}
-
-void partial_add_last(struct slab_node *node, struct slab *slab)
-{
-	list_between(node, last_used(node), slab, node->unused);
 }
 
 void partial_remove(struct slab_node *node, struct slab *slab)
@@ -189,10 +182,7 @@ bool partial_list(const struct slab_cache *cache, struct slab_node *node, struct
 	os_assert(os_peek(&node->lock.word)); /* SLAB-B5 */
 	if (is_surplus(cache, slab, node->nr_partial))
 		return false;
-	if (first)
-		partial_add_first(node, slab);
-	else
-		partial_add_last(node, slab);
+	partial_add(node, slab, first);
 	/* A thread may have freed the last object before the slab was listed. */
 	if (!is_surplus(cache, slab, node->nr_partial - 1))
 		return true;
@@ -307,6 +297,6 @@ void slab_list_again(struct slab_cache *cache, struct slab_node *node)
 		if (!slab_free(cache, slab->state))
 			continue;
 		slab->state |= SLAB_HELD;
-		partial_add_last(node, slab);
+		partial_add(node, slab, false);
 	}
 }

@@ -42,9 +42,8 @@ struct slab_node *partial_node(struct slab_cache *cache, unsigned int node);
 struct slab_node *partial_node_of(struct slab_cache *cache, const struct slab *slab);
 
 /* With the node's lock held: put a held slab on the list, or take a listed slab off and hold it.
- * `last` is before the empty ones, unless it is empty itself. */
-void partial_add_first(struct slab_node *node, struct slab *slab);
-void partial_add_last(struct slab_node *node, struct slab *slab);
+ * The last place is before the empty ones, unless the slab is empty itself. */
+void partial_add(struct slab_node *node, struct slab *slab, bool first);
 void partial_remove(struct slab_node *node, struct slab *slab);
 
 /* With the node's lock held: objects are taken from an empty slab that stays listed. The caller
@@ -58,7 +57,7 @@ struct slab *partial_detach_unused(struct slab_cache *cache, struct slab_node *n
 
 /*
  * A nolock free emptied a slab of this node while another thread had the lock. One such slab is
- * remembered until a thread looks for empty ones; if there are more, that thread looks at all slabs
+ * remembered until a thread looks for empty ones; if there are more, that thread visits all slabs
  * of the node, with partial_find_strays(). Without `wait`, a later call finds those that another
  * thread's lock keeps from this one.
  */

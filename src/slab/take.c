@@ -19,8 +19,8 @@
 #define LOOK_FOR_BITS 8 /* listed slabs that are searched for one object */
 
 /*
- * A refill asks for the first lines of its objects together, because the program will write to one
- * object after another, and would wait for each. Not always into the cache nearest to the
+ * A refill prefetches the first lines of its objects together, because the program will write to
+ * one object after another, and would wait for each. Not always into the cache nearest to the
  * processor, which has room for a few hundred lines and a few requests at a time: only if objects
  * are larger than a line, and at most ASK_NEAREST are left to take, whose lines fill a quarter of
  * such a cache (32 KiB, or more). Otherwise the processor follows a stretch by itself, and objects
@@ -204,7 +204,7 @@ static OS_NOINLINE void unlist_full(struct slab_cache *cache, struct slab_node *
 {
 	partial_remove(node, slab);
 	if (!partial_let_go(cache, slab, 0))
-		partial_add_first(node, slab);
+		partial_add(node, slab, true);
 }
 
 /* With the node's lock held: n objects were taken of a listed slab. */
