@@ -208,21 +208,14 @@ static unsigned int objects_of_slot(const struct slot *slot)
 					   : 0);
 }
 
-/* Of a cache that does not use the row (ROWS-W2), not even its slot is read. */
-static bool has_sheaves(const struct sheaf_cache *cache, unsigned int row)
-{
-	char *handle = cache->at.handle;
-
-	return rows_from(handle, row) == row && !slot_is_empty(slot_of_row(handle, row));
-}
-
 /* Returns its number of objects; notes it if it has sheaves. */
 static unsigned int note_slot(struct sheaf_cache *cache, unsigned int row, uint64_t *print,
 			      struct drain *drain)
 {
 	const struct slot *slot = slot_of_row(cache->at.handle, row);
 
-	if (!has_sheaves(cache, row))
+	/* Of a cache that does not use the row (ROWS-W2), not even its slot is read. */
+	if (rows_from(cache->at.handle, row) != row || slot_is_empty(slot))
 		return 0;
 	*print -= print_of_slot(slot);
 	drain->cache = cache;

@@ -90,10 +90,10 @@ static void *take_newest(struct sheaf *full)
 }
 
 /*
- * Another CPU filled the sheaf: ask for its pointers at once, newest first. Allocations would wait
- * for one line after another.
+ * Another CPU filled the sheaf: prefetch all its pointers, newest first. Otherwise allocations
+ * would wait for one line after another.
  */
-static void ask_for_pointers(const struct sheaf *full)
+static void prefetch_pointers(const struct sheaf *full)
 {
 	for (unsigned int n = sheaf_size(full); n > 8; n -= 8)
 		__builtin_prefetch(&full->objects[n - 1]);
@@ -153,7 +153,7 @@ static void *alloc_from_barn(struct sheaf_cache *cache, unsigned int node)
 		return NULL;
 	}
 	if (full->filled_by != cell.cpu + 1)
-		ask_for_pointers(full);
+		prefetch_pointers(full);
 	sheaf_flow(cache, full, cell.cpu);
 	object = take_newest(full);
 	left = install_full(cache, full);
@@ -204,7 +204,7 @@ static void *alloc_from_whole(struct sheaf_cache *cache, unsigned int node, bool
  * This node has no memory. Its CPUs send what they free to other nodes: take it from there, and
  * only then from slabs, whose lock all those CPUs would wait for.
  */
-static OS_COLD void *alloc_from_afar(struct sheaf_cache *cache)
+static OS_COLD void *alloc_from_other_nodes(struct sheaf_cache *cache)
 {
 	unsigned int node = os_node();
 	void *object = NULL;
@@ -228,7 +228,7 @@ static void *replace_empty_main(struct sheaf_cache *cache)
 		return object;
 	full = refill_near(cache);
 	if (!full && os.nr_nodes > 1) {
-		object = alloc_from_afar(cache);
+		object = alloc_from_other_nodes(cache);
 		if (object)
 			return object;
 		full = refill(cache, SLAB_PREFER_NODE);
@@ -236,7 +236,7 @@ static void *replace_empty_main(struct sheaf_cache *cache)
 	/* No memory. What the first search only saw may be taken now. */
 	if (!full) {
 		object = alloc_from_whole(cache, os_node(), true);
-		return object ? object : alloc_from_afar(cache);
+		return object ? object : alloc_from_other_nodes(cache);
 	}
 	object = take_newest(full);
 	in_hand = in_hand_begin(cache);
@@ -376,29 +376,15 @@ static void renew_spare(struct sheaf_cache *cache)
 	in_hand_end(in_hand);
 }
 
-static void swapped(struct sheaf_cache *cache)
+/* After a section that may have swapped main and spare; returns whether it did. */
+static bool swapped(struct sheaf_cache *cache, bool done)
 {
+	if (!done)
+		return false;
 	idle_mark_busy();
 	if (sheaf_see_volume(cache) && can_install(cache))
 		renew_spare(cache);
-}
-
-static bool swap_empty(struct sheaf_cache *cache)
-{
-	bool done = section_swap_empty(&cache->at);
-
-	if (done)
-		swapped(cache);
-	return done;
-}
-
-static bool swap_full(struct sheaf_cache *cache)
-{
-	bool done = section_swap_full(&cache->at);
-
-	if (done)
-		swapped(cache);
-	return done;
+	return true;
 }
 
 void *sheaf_alloc(struct sheaf_cache *cache)
@@ -407,7 +393,7 @@ void *sheaf_alloc(struct sheaf_cache *cache)
 
 	sheaf_give_deferred(cache);
 	/* If there is nothing to swap, the fast path may only have been interrupted. */
-	swap_empty(cache);
+	swapped(cache, section_swap_empty(&cache->at));
 	object = section_pop(&cache->at);
 	return object ? object : replace_empty_main(cache);
 }
@@ -415,7 +401,7 @@ void *sheaf_alloc(struct sheaf_cache *cache)
 bool sheaf_free(struct sheaf_cache *cache, void *object)
 {
 	sheaf_give_deferred(cache);
-	swap_full(cache);
+	swapped(cache, section_swap_full(&cache->at));
 	return section_push(&cache->at, object) || replace_full_main(cache, object);
 }
 
@@ -427,7 +413,7 @@ unsigned int sheaf_alloc_bulk(struct sheaf_cache *cache, void **objects, unsigne
 		unsigned int got = sheaf_pop_all(cache, objects + done, n - done);
 
 		done += got;
-		if (got || swap_empty(cache))
+		if (got || swapped(cache, section_swap_empty(&cache->at)))
 			continue;
 		objects[done] =
 			can_install(cache) ? alloc_from_whole(cache, os_node(), false) : NULL;
@@ -446,7 +432,7 @@ unsigned int sheaf_free_bulk(struct sheaf_cache *cache, void **objects, unsigned
 		unsigned int got = section_push_bulk(&cache->at, objects + done, n - done);
 
 		done += got;
-		if (got || swap_full(cache))
+		if (got || swapped(cache, section_swap_full(&cache->at)))
 			continue;
 		if (!replace_full_main(cache, objects[done]))
 			break;
