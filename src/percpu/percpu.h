@@ -34,7 +34,7 @@ unsigned int sheaf_free_bulk(struct sheaf_cache *cache, void **objects, unsigned
 
 /* Take an object from a sheaf, or return NULL. */
 void *nolock_alloc(struct sheaf_cache *cache);
-/* Put an object of this CPU's node into a sheaf. Returns false if there is no room at once. */
+/* Put an object of this CPU's node into a sheaf. Returns false if there is no room now. */
 bool nolock_free(struct sheaf_cache *cache, void *object);
 
 /* List the slabs that calls without waiting left, if there are any. Slow paths begin with this. */

@@ -33,8 +33,8 @@ static void take_back(struct sheaf_cache *cache, struct sheaf *sheaf)
 	stat_add(&cache->slab, STAT_free_fastpath, sheaf->size);
 }
 
-/* Taking the sheaf allocates its objects at once (PREFILL-F2), so a drain need not wait for this
- * thread. */
+/* The section that takes the sheaf allocates its objects (PREFILL-F2), so a drain need not wait for
+ * this thread. */
 struct sheaf *prefill_lend_spare(struct sheaf_cache *cache)
 {
 	struct sheaf *spare = NULL;

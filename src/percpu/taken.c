@@ -3,7 +3,7 @@
  * What a drain takes from a slot (drain.c), of freed or of retired objects, and the way back. A
  * sheaf that was taken remembers its row and its place in the slot.
  *
- *  1. A slot always holds sheaves, of which the bootstrap sheaf is one: others may look at it at
+ *  1. A slot always holds sheaves, of which the bootstrap sheaf is one: others may read it at
  *     any time (view_slot).
  *  2. Only the drain calls these, while its stop word is set and all older sections have ended, or,
  *     on the trylock backend, with the slot locked; or a child of fork(), which has one thread.
@@ -24,7 +24,7 @@ static void push_taken(struct sheaf **list, struct sheaf *sheaf, unsigned int ro
 }
 
 /*
- * Make these the slot's two sheaves. Others may look at a slot at any time (view_slot). Each of
+ * Make these the slot's two sheaves. Others may read a slot at any time (view_slot). Each of
  * these stores is one that a section could make (SECTION-S2), so they never see a pointer that is
  * not a sheaf.
  */

@@ -29,7 +29,7 @@
  * at full speed.
  */
 #define OLD_MS 4u
-/* Queues of other rows that an allocation looks at: each is a cache line. Half: it finds less of
+/* Queues of other rows that an allocation tries: each is a cache line. Half: it finds less of
  * what others retired. Double: a search that finds none costs twice as much. */
 #define OTHERS 8
 

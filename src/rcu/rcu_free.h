@@ -34,7 +34,7 @@
 /*
  * Most queues of a node: a bit each, and with the structure before them they fill a page. CPUs that
  * share a queue wait for its lock, for one sheaf at a time, and take each other's sheaves. Each
- * queue takes 64 bytes per cache and node, and each callback looks at those that were ever used.
+ * queue takes 64 bytes per cache and node, and each callback visits those that were ever used.
  */
 #define RCU_QUEUES 62
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Looks at the slabs of a cache that is in use, one after the other.
+ * Examines the slabs of a cache that is in use, one after the other.
  *
- * A thread that looks at a slab holds it, as a thread that takes objects from it does. Meanwhile no
+ * A thread that examines a slab holds it, as a thread that takes objects from it does. Meanwhile no
  * other thread takes objects from it: free objects stay free; used ones may be freed.
  *
  *   on its node's list  --removed--.
@@ -82,7 +82,7 @@ static bool is_empty(const struct slab *slab)
 	return slab_inuse(os_load_relaxed(&slab->state)) == 0;
 }
 
-static unsigned int look_at_node(struct slab_cache *cache, struct slab_node *node, slab_look *look,
+static unsigned int examine_node(struct slab_cache *cache, struct slab_node *node, slab_look *look,
 				 void *data)
 {
 	unsigned int missed = 0;
@@ -113,6 +113,6 @@ unsigned int slab_for_each_held(struct slab_cache *cache, slab_look *look, void 
 
 	slab_for_each_node (cache, node)
 		if (os_load_relaxed(&node->nr_slabs))
-			missed += look_at_node(cache, node, look, data);
+			missed += examine_node(cache, node, look, data);
 	return missed;
 }

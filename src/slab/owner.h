@@ -14,13 +14,13 @@
  *
  * Invariants
  *  OWNER-O1. The word is valid if OWNED is set in the state of the page's descriptor, which stays
- *      set until the slab's pages go back. A slab goes back without owners: all its objects are
- *      free.
- *  OWNER-O2. A number changes only when its object is handed to the program or comes back: by the
- *      owner of the object. A charged object has a positive number. 0: the charge came back.
+ *      set until the slab's pages are returned. A slab is returned without owners: all its objects
+ *      are free.
+ *  OWNER-O2. A number changes only when its object is handed to the program or freed: by the
+ *      owner of the object. A charged object has a positive number. 0: the charge was returned.
  *      OWNER_NOBODY: the object was not charged when it was handed out, or there was no array.
  *
- * Locks: OS_RANK_OWNERS, to make an array, to end it, and to look at it. The others take none.
+ * Locks: OS_RANK_OWNERS, to make an array, to end it, and to read it. The others take none.
  * Callers: src/slab/pages.c, src/cache/, src/stats/.
  */
 #ifndef SHEAF_SLAB_OWNER_H
@@ -76,7 +76,7 @@ static OS_ALWAYS_INLINE uint32_t owner_number(const uint32_t *at)
 	return (int32_t)number > 0 ? number : 0;
 }
 
-/* Take the number of an object that comes back. */
+/* Take the number of an object that is freed. */
 static OS_ALWAYS_INLINE uint32_t owner_take(const struct slab_cache *cache, const void *object)
 {
 	uint32_t *at = owner_at(cache, object), number = owner_number(at);

@@ -87,7 +87,7 @@ static bool hide(const struct slab_cache *cache, const struct slab *slab, unsign
 {
 	if (!slab_rest(cache)->secret || os_hide(page_address(slab), OS_PAGE << order))
 		return true;
-	os_report_once_later(&slab_rest(cache)->told,
+	os_report_once_later(&slab_rest(cache)->reported,
 			     "%s: the system refused to lock a slab of %zu bytes in memory, so an "
 			     "allocation fails. Raise RLIMIT_MEMLOCK (ulimit -l), or "
 			     "vm.max_map_count if the program has very many mappings",

@@ -43,8 +43,8 @@
  *      checked caches have such bytes, and check them.
  *  SLAB-B9. UNUSED changes only under the lock of the slab's node. The slabs that have it are
  *      empty, and are the last `nr_unused` of the list, from `unused` on; so they are taken last,
- *      and found at once. Every other listed slab has an object in use, except those that a nolock
- *      free emptied while another thread had the lock, to which `stray` leads.
+ *      and found without a search. Every other listed slab has an object in use, except those that
+ *      a nolock free emptied while another thread had the lock, to which `stray` leads.
  *  SLAB-B10. However many slabs there are, a thread visits at most SLAB_STEP of them each time that
  *      it takes a node's lock.
  *
@@ -140,10 +140,11 @@ struct slab_cache {
 struct slab_rest {
 	size_t limit;	    /* the most bytes of the slabs of all nodes; 0: no limit */
 	uint32_t secret;    /* SLAB_SECRET */
-	uint32_t told;	    /* that a slab was not locked */
+	uint32_t reported;  /* that a slab was not locked */
 	uint64_t failures;  /* allocations that failed at the limit */
 	uint32_t has_small; /* a slab of the fallback order was made at some time */
-	uint32_t shrinking; /* threads in kmem_cache_shrink(): pages go to the system at once */
+	uint32_t
+		shrinking; /* threads in kmem_cache_shrink(): pages return to the system immediately */
 };
 
 static inline struct slab_rest *slab_rest(const struct slab_cache *cache)
@@ -290,7 +291,7 @@ unsigned int slab_count(const struct slab_cache *cache);
  */
 void slab_list_again(struct slab_cache *cache, struct slab_node *node);
 
-/* The same if a vanished thread may have emptied a listed slab of this node, and told nobody. */
+/* The same if a vanished thread may have emptied a listed slab of this node and not recorded it. */
 void slab_expect_strays(struct slab_cache *cache, struct slab_node *node);
 
 /*
