@@ -21,9 +21,6 @@ void hook_use_up_pool(size_t size);
 /* Let each node keep so many empty slabs of a cache. */
 void hook_keep_slabs(struct kmem_cache *s, unsigned int n);
 
-/* Do its fast paths run in restartable sequences? */
-bool hook_uses_sections(void);
-
 /* Bytes of addresses that it has reserved for slabs. */
 size_t hook_reserved(void);
 

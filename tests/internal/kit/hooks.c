@@ -31,11 +31,6 @@ void hook_keep_slabs(struct kmem_cache *s, unsigned int n)
 	s->sheaf.slab.min_partial = n;
 }
 
-bool hook_uses_sections(void)
-{
-	return os.backend == OS_BACKEND_RSEQ;
-}
-
 size_t hook_reserved(void)
 {
 	return pages.size;
