@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* kmalloc() and related calls: sizes, alignment, arrays, resizing, large blocks, misuse. */
+/* Blocks of kmalloc(): what the library takes each size, large block and wrong pointer for. */
 #include <errno.h>
 #include <limits.h>
 #include <sheaf/slab.h>
@@ -121,39 +121,6 @@ static void constant_sizes_agree(void **state)
 	CONSTANT(8193);
 }
 
-static void arrays_do_not_overflow(void **state)
-{
-	volatile size_t most = SIZE_MAX, half = most / 2 + 1, n = 5;
-	char *p = kcalloc(n, 10, GFP_KERNEL);
-
-	(void)state;
-	assert_int_equal(ksize(p), usable(50, 64));
-	assert_null(kmalloc_array(half, 2, GFP_KERNEL));
-	assert_null(kcalloc(2, half, GFP_KERNEL));
-	assert_null(kvmalloc_array(half, 4, GFP_KERNEL));
-	assert_null(kvcalloc(most, most, GFP_KERNEL));
-	assert_null(krealloc_array(p, half, 2, GFP_KERNEL));
-	assert_ptr_equal(kmalloc_array(0, half, GFP_KERNEL), ZERO_SIZE_PTR);
-	p = krealloc_array(p, n, 20, GFP_KERNEL);
-	assert_int_equal(ksize(p), usable(100, 112));
-	kfree(p);
-}
-
-static void gfp_flags(void **state)
-{
-	volatile size_t size = 50;
-	void *p;
-
-	(void)state;
-	told_begin(&told);
-	p = kmalloc(size, GFP_KERNEL | 0x80000000u);
-	kfree(p);
-	kfree(kmalloc(MiB + 1, GFP_KERNEL | 0x80000000u));
-	assert_int_equal(told_end(&told), 2);
-	assert_non_null(strstr(told.text, "0x80000000 does not exist"));
-	assert_non_null(strstr(told.text, "kmalloc-large"));
-}
-
 static void nodes(void **state)
 {
 	static const size_t sizes[] = {40, 5000, 30000, 3 * MiB};
@@ -208,34 +175,6 @@ static void krealloc_stays(void **state)
 	assert_ptr_equal(p, q);
 	assert_int_equal(cache_of(q)->flags & CACHE_KMALLOC, CACHE_KMALLOC);
 	assert_ptr_equal(krealloc(q, 0, GFP_KERNEL), ZERO_SIZE_PTR);
-}
-
-/* A block moves only when the new size is half of it or less. */
-static void krealloc_shrink(void **state)
-{
-	static const size_t sizes[] = {6 * MiB, 3 * MiB, 2 * MiB, 1500000, 100000, 8193, 8192,
-				       4096,	2049,	 1000,	  130,	   128,	   64,	 33,
-				       32,	17,	 9,	  8,	   1};
-	gfp_t flags = GFP_KERNEL;
-
-	(void)state;
-	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++)
-		for (size_t j = i; j < sizeof(sizes) / sizeof(sizes[0]); j++) {
-			char *p = kvmalloc(sizes[i], GFP_KERNEL), *q;
-			size_t old = ksize(p);
-
-			fill(p, sizes[j]);
-			q = kvrealloc(p, sizes[j], flags ^= __GFP_ZERO);
-			assert_true(is_filled(q, sizes[j]));
-			if (q == p && 2 * ksize(q) > old)
-				assert_int_equal(ksize(q), usable(sizes[j], old));
-			else
-				assert_true(2 * ksize(q) <= old);
-			assert_true(q != p || ksize(q) < 4 * sizes[j] || ksize(q) == 8);
-			for (size_t k = sizes[j]; flags & __GFP_ZERO && k < ksize(q); k++)
-				assert_int_equal(q[k], 0);
-			kvfree(q);
-		}
 }
 
 static long faults(void)
@@ -320,60 +259,6 @@ static void a_mapping_grows_into_one_that_waits(void **state)
 	kvfree(q);
 }
 
-/* A block of a separate set of caches does not move to a common one to become smaller. */
-static void krealloc_keeps_the_set(void **state)
-{
-	kmem_buckets *set = kmem_buckets_create("apart", 0, 0, 0, NULL);
-	char *p = kmem_buckets_alloc(set, 1000, GFP_KERNEL);
-
-	(void)state;
-	assert_ptr_equal(krealloc(p, 10, GFP_KERNEL), p);
-	kfree(p);
-	kmem_buckets_destroy(set);
-}
-
-static void krealloc_grow(void **state)
-{
-	static const size_t sizes[] = {1,    8,	   9,	 100,	 192,	  193,
-				       5000, 8192, 8193, 100000, 2 * MiB, 3 * MiB};
-	char *p = krealloc(NULL, 1, GFP_KERNEL);
-
-	(void)state;
-	for (size_t i = 0; i + 1 < sizeof(sizes) / sizeof(sizes[0]); i++) {
-		fill(p, sizes[i]);
-		p = krealloc(p, sizes[i + 1], GFP_KERNEL);
-		assert_non_null(p);
-		assert_true(ksize(p) >= sizes[i + 1]);
-		assert_true(is_filled(p, sizes[i]));
-	}
-	fill(p, 3 * MiB);
-	assert_null(krealloc(p, KMALLOC_MAX_SIZE + 1, GFP_KERNEL | __GFP_NOWARN));
-	p = kvrealloc(p, 7 * MiB, GFP_KERNEL);
-	assert_true(is_filled(p, 3 * MiB));
-	kvfree(p);
-	p = krealloc(ZERO_SIZE_PTR, 10, GFP_KERNEL);
-	assert_int_equal(ksize(p), usable(10, 16));
-	assert_ptr_equal(krealloc(p, 0, GFP_KERNEL), ZERO_SIZE_PTR);
-}
-
-/* All calls have the flag: bytes that the user never wrote read zero. */
-static void krealloc_zero(void **state)
-{
-	char *p = kzalloc(30, GFP_KERNEL);
-	size_t used = 30;
-
-	(void)state;
-	for (size_t size = 10; size < 40000; size = size * 2 + 3) {
-		fill(p, used);
-		p = krealloc(p, size, GFP_KERNEL | __GFP_ZERO);
-		assert_true(is_filled(p, used < size ? used : size));
-		for (size_t i = used < size ? used : size; i < ksize(p); i++)
-			assert_int_equal(p[i], 0);
-		used = size;
-	}
-	kfree(p);
-}
-
 /* --- large blocks ----------------------------------------------------------------------------- */
 
 static void blocks_of_pages(void **state)
@@ -407,34 +292,6 @@ static void blocks_of_pages(void **state)
 	assert_int_equal(stats.mapped_bytes, before.mapped_bytes);
 }
 
-/* The neighbour must not be wiped before the library has seen that the pointer is wrong. */
-static void a_pointer_into_a_block_changes_nothing(void **state)
-{
-	char *blocks[8];
-	uint32_t reports;
-
-	(void)state;
-	for (int i = 0; i < 8; i++) {
-		blocks[i] = kmalloc(64, GFP_KERNEL);
-		memset(blocks[i], 0x55, 64);
-	}
-	told_begin(&told);
-	reports = os_reports;
-	for (int i = 0; i < 8; i++) {
-		kfree_sensitive(blocks[i] + 8);
-		assert_null(krealloc(blocks[i] + 8, 128, GFP_KERNEL));
-		assert_int_equal(ksize(blocks[i] + 8), 0);
-	}
-	assert_true(told_end(&told) > 0);
-	assert_int_equal(os_reports - reports, 24);
-	assert_non_null(strstr(told.text, "points 8 bytes into a block of 64"));
-	for (int i = 0; i < 8; i++) {
-		for (int j = 0; j < 64; j++)
-			assert_int_equal(blocks[i][j], 0x55);
-		kfree(blocks[i]);
-	}
-}
-
 /* A block that was freed is allocated again with the pages that it has. */
 static void large_blocks_keep_their_pages(void **state)
 {
@@ -457,32 +314,6 @@ static void large_blocks_keep_their_pages(void **state)
 	}
 }
 
-static void beyond_two_mib(void **state)
-{
-	volatile size_t too_much = KMALLOC_MAX_SIZE + 1, huge = (size_t)INT_MAX + 1;
-	char *p = kzalloc(KMALLOC_MAX_SIZE, GFP_KERNEL);
-
-	(void)state;
-	assert_int_equal((uintptr_t)p % KMALLOC_MAX_SIZE, 0);
-	assert_int_equal(p[KMALLOC_MAX_SIZE - 1], 0);
-	kfree(p);
-	told_begin(&told);
-	assert_null(kmalloc(too_much, GFP_KERNEL | __GFP_NOWARN));
-	assert_null(kvmalloc(huge, GFP_KERNEL | __GFP_NOWARN));
-	assert_null(kmalloc(too_much, GFP_KERNEL));
-	assert_null(kvmalloc(huge, GFP_KERNEL));
-	assert_int_equal(told_end(&told), 2);
-	assert_non_null(strstr(told.text, "kvmalloc() can allocate more"));
-	assert_non_null(strstr(told.text, " vmalloc() can allocate more"));
-	p = kvzalloc(INT_MAX, GFP_KERNEL);
-	if (p) {
-		p[INT_MAX - 1] = 1;
-		kvfree(p);
-	}
-	assert_int_equal(kmalloc_size_roundup(3 * MiB + 1), 3 * MiB + MiB / 4);
-	assert_int_equal(kmalloc_size_roundup(too_much), too_much);
-}
-
 /* Eight sizes for each doubling, as long as freed ones may wait; above, whole pages. */
 static void sizes_of_mappings(void **state)
 {
@@ -499,45 +330,6 @@ static void sizes_of_mappings(void **state)
 			kvfree(p);
 		}
 	assert_int_equal(large_roundup(64 * MiB + 1), 64 * MiB + os.page_size);
-}
-
-/* No mapping has their size, and no class is computed for them. */
-static void mappings_shrink_to_few_bytes(void **state)
-{
-	(void)state;
-	for (size_t size = 1; size <= 64; size++) {
-		char *p = kvmalloc(3 * MiB, GFP_KERNEL);
-
-		p[0] = 7;
-		p = kvrealloc(p, size, GFP_KERNEL);
-		assert_int_equal(p[0], 7);
-		assert_true(ksize(p) <= 64);
-		kfree(p);
-	}
-}
-
-/* The kept memory, but zero if that is requested. */
-static void freed_mappings_are_allocated_again(void **state)
-{
-	static const size_t sizes[] = {2 * MiB + 1, 3 * MiB, 4 * MiB, 16 * MiB, 64 * MiB};
-
-	(void)state;
-	if (os.tools || os_options.check_double || os_options.init_on_free || os_options.tiny)
-		skip();
-	for (unsigned int i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
-		char *p = kvmalloc(sizes[i], GFP_KERNEL);
-		size_t end = ksize(p) - 1;
-
-		p[0] = p[end] = 7;
-		kvfree(p);
-		assert_ptr_equal(kvmalloc(sizes[i], GFP_KERNEL), p);
-		assert_int_equal(ksize(p), end + 1);
-		p[0] = p[end] = 8;
-		kvfree(p);
-		assert_ptr_equal(kvzalloc(sizes[i], GFP_KERNEL), p);
-		assert_int_equal(p[0] + p[end], 0);
-		kvfree(p);
-	}
 }
 
 /* Each of many mappings is found, in any order of frees. */
@@ -679,68 +471,24 @@ static void sensitive_content_is_gone(void **state)
 	kvfree_sensitive(kvmalloc(3 * MiB, GFP_KERNEL), 3 * MiB);
 }
 
-static void copies(void **state)
-{
-	char *p;
-
-	(void)state;
-	assert_null(kstrdup(NULL, GFP_KERNEL));
-	assert_null(kstrndup(NULL, 3, GFP_KERNEL));
-	p = kstrdup("", GFP_KERNEL);
-	assert_string_equal(p, "");
-	kfree(p);
-	p = kstrndup("abcdef", 100, GFP_KERNEL);
-	assert_string_equal(p, "abcdef");
-	kfree(p);
-	p = kmemdup_nul("ab\0def", 5, GFP_KERNEL);
-	assert_memory_equal(p, "ab\0de", 6);
-	kfree(p);
-	assert_ptr_equal(kmemdup("x", 0, GFP_KERNEL), ZERO_SIZE_PTR);
-}
-
-static void errno_is_kept(void **state)
-{
-	void *p;
-
-	(void)state;
-	errno = 4711;
-	kfree(kmalloc(10, GFP_KERNEL));
-	kfree(kmalloc(100000, GFP_KERNEL));
-	p = kvmalloc(10 * MiB, GFP_KERNEL);
-	kvfree(p);
-	assert_int_equal(errno, 4711);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_size_goes_round),
 		cmocka_unit_test(constant_sizes_agree),
-		cmocka_unit_test(arrays_do_not_overflow),
-		cmocka_unit_test(gfp_flags),
 		cmocka_unit_test(nodes),
 		cmocka_unit_test(krealloc_stays),
-		cmocka_unit_test(krealloc_shrink),
 		cmocka_unit_test(a_mapping_is_resized_without_a_copy),
 		cmocka_unit_test(a_mapping_grows_into_one_that_waits),
-		cmocka_unit_test(krealloc_keeps_the_set),
-		cmocka_unit_test(krealloc_grow),
-		cmocka_unit_test(krealloc_zero),
 		cmocka_unit_test(blocks_of_pages),
-		cmocka_unit_test(a_pointer_into_a_block_changes_nothing),
 		cmocka_unit_test(large_blocks_keep_their_pages),
-		cmocka_unit_test(beyond_two_mib),
 		cmocka_unit_test(sizes_of_mappings),
-		cmocka_unit_test(mappings_shrink_to_few_bytes),
-		cmocka_unit_test(freed_mappings_are_allocated_again),
 		cmocka_unit_test(many_mappings),
 		cmocka_unit_test(any_pointer_of_ours),
 		cmocka_unit_test(wrong_pointers),
 		cmocka_unit_test(double_free_is_found_in_its_slab),
 		cmocka_unit_test(sensitive_content_is_gone),
-		cmocka_unit_test(copies),
-		cmocka_unit_test(errno_is_kept),
 	};
 
-	return cmocka_run_group_tests_name("kmalloc", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("kmalloc-blocks", tests, NULL, NULL);
 }

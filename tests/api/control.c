@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Questions through the control socket: without memory for the answer, on a small stack, by a user
- * without an ID here, and while the process forks or closes all descriptors.
+ * without an ID here.
  */
 #include <alloca.h>
 #include <errno.h>
@@ -22,8 +22,6 @@
 #include "kit/clock.h"
 #include "kit/process.h"
 #include "kit/unit.h"
-#include "os/channel.h"
-#include "stats/out.h"
 
 #define CACHES 3
 
@@ -182,74 +180,12 @@ static void users_without_number_get_none(void **state)
 	assert_int_equal(status, 0);
 }
 
-/* --- the file of the answer ------------------------------------------------------------------- */
-
-/* Returns when this thread has to answer. */
-static const struct os_descriptor *begin_to_answer(void)
-{
-	int file;
-
-	make_used();
-	file = connect_to_self();
-	CHECK(send(file, "validate\n", 9, 0) == 9);
-	for (char *line = NULL; !line;)
-		if (os_channel_enter()) {
-			line = os_channel_request();
-			if (!line)
-				os_channel_leave();
-		}
-	return os_channel_file();
-}
-
-static void fork_during_answer(void)
-{
-	const struct os_descriptor *file = begin_to_answer();
-	int number = file->file;
-	pid_t child = fork();
-
-	if (child == 0)
-		_exit(fcntl(number, F_GETFD) >= 0);
-	CHECK(status_of(child) == 0);
-	CHECK(fcntl(number, F_GETFD) >= 0);
-}
-
-static void close_during_answer(void)
-{
-	const struct os_descriptor *file = begin_to_answer();
-	char text[OUT_BYTES];
-	struct out out = {.fd = file->file, .ours = file, .text = text};
-	int own = memfd_create("own", MFD_CLOEXEC);
-
-	CHECK(dup2(own, file->file) == file->file);
-	out_print(&out, "an answer");
-	out_flush(&out);
-	os_channel_answer(NULL);
-	CHECK(out.error == EBADF);
-	CHECK(lseek(own, 0, SEEK_END) == 0);
-}
-
-/* CHANNEL-N4 */
-static void a_child_keeps_no_answer(void **state)
-{
-	(void)state;
-	assert_int_equal(in_child(fork_during_answer), 0);
-}
-
-/* CHANNEL-N3 */
-static void answers_go_to_no_other_file(void **state)
-{
-	(void)state;
-	assert_int_equal(in_child(close_during_answer), 0);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(no_memory_for_traces),
 		cmocka_unit_test(a_small_stack_is_enough),
 		cmocka_unit_test(users_without_number_get_none),
-		cmocka_unit_test(a_child_keeps_no_answer),
-		cmocka_unit_test(answers_go_to_no_other_file),
 	};
 
 	return cmocka_run_group_tests_name("control", tests, NULL, NULL);
