@@ -248,9 +248,12 @@ static struct {
 
 static void make_part_late(void)
 {
+	uint32_t unlocked = 0;
+
 	if (!late.part)
 		return;
-	if (!os_trylock(&late.part->lock))
+	/* As another thread would: the thread that forks holds no lock of this rank. */
+	if (!os_cmpxchg(&late.part->lock.word, &unlocked, 1))
 		abort();
 	late.bits = os_exchange(&late.slab->bits, 0);
 	*late.at = late.part;
@@ -319,11 +322,12 @@ static void list_that_vanished_thread_changed(void **state)
 }
 
 static struct kmem_cache *leaked;
+static unsigned int leaked_node;
 static uint32_t node_is_held;
 
 static void *hold_node(void *unused)
 {
-	struct slab_node *node = leaked->sheaf.slab.nodes[os_node()];
+	struct slab_node *node = leaked->sheaf.slab.nodes[leaked_node];
 
 	(void)unused;
 	os_lock(&node->lock);
@@ -341,11 +345,12 @@ static void a_leaked_cache_is_forked(void)
 	pid_t child;
 	int status;
 
+	leaked_node = os_node();
 	leaked = kmem_cache_create("leaked", 2048, NULL, SLAB_NO_MERGE | SLAB_NO_SHEAVES);
 	/* The first one is in a slab, also where each object is a sample. */
 	for (int i = 0; i < 100; i++) {
 		objects[i] = kmem_cache_alloc_node(leaked, GFP_KERNEL | (i ? 0 : __GFP_THISNODE),
-						   (int)os_node());
+						   (int)leaked_node);
 		CHECK(objects[i]);
 	}
 	kmem_cache_destroy(leaked);
