@@ -250,13 +250,13 @@ bool list_pin(struct kmem_cache *s)
 
 void list_after_fork(void)
 {
-	/* A page that is not written stays shared with the parent. */
-	for (struct kmem_cache *s = caches.first; s; s = s->next) {
+	/*
+	 * A page that is not written stays shared with the parent. What is being destroyed is not
+	 * pinned here, either: the thread that destroys it may be the one that forked.
+	 */
+	for (struct kmem_cache *s = caches.first; s; s = s->next)
 		if (entry_of(s)->pins)
 			entry_of(s)->pins = 0;
-		if (s->ending)
-			s->ending = false;
-	}
 }
 
 void list_visit_first(unsigned int visitor)

@@ -97,10 +97,10 @@ def of_queue(library: Library, queue: object, done: int, place: str) -> Iterator
 
 
 def _of_queues(cache: Cache) -> Iterator[Sheaf]:
-    library, source = cache.library, int(cache.sheaves["rcu"])
-    if not source:
+    library, address = cache.library, int(cache.sheaves["rcu"])
+    if not address:
         return
-    rcu = library.value("sheaf_rcu", source - library.at("sheaf_rcu", "source"))
+    rcu = library.value("sheaf_rcu", address)
     done, per_node = int(rcu["user"]["grace"]["done"]), int(rcu["per_node"])
     for i in range(library.nr_nodes * per_node):
         yield from of_queue(library, rcu["queues"][i], done, f"queue of node {i // per_node}")
