@@ -47,13 +47,14 @@ static inline struct os_program os_enter_program(void)
 
 /* The same for os_program_was_left(), in a C function that does it once. The paths to one call of
  * the program differ less in depth than this room, as a rule. */
-static OS_ALWAYS_INLINE struct os_program os_enter_watched(void)
-{
-	struct os_program call = os_enter_program();
-
-	call.frame = (uintptr_t)__builtin_alloca(1024);
-	return call;
-}
+#define os_enter_watched()                                                                         \
+	({                                                                                         \
+		struct os_program call_ = os_enter_program();                                      \
+                                                                                                   \
+		/* In a function, even an inline one, the room would end with it. */               \
+		call_.frame = (uintptr_t)__builtin_alloca(1024);                                   \
+		call_;                                                                             \
+	})
 
 /* The program may have changed its own group. */
 static inline void os_leave_program(struct os_program call)
