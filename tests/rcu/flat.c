@@ -40,7 +40,7 @@ struct item {
 static struct kmem_cache *s;
 static struct item *ring[RING];
 static _Atomic unsigned long put, taken;
-static unsigned long rounds = 2000000;
+static unsigned long rounds = 1000000;
 static uint64_t most_retired;
 
 static void *allocator(void *argument)

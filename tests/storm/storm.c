@@ -47,7 +47,7 @@ struct worker {
 static struct kmem_cache *caches_under_storm[NR_CACHES];
 static size_t sizes[NR_CACHES] = {16, 64, 200, 1000, 4096, 96};
 static uint64_t *boxes[NR_CACHES][NR_BOXES]; /* the mailbox: objects on their way */
-static uint64_t rounds = 10000, seed = 1;
+static uint64_t rounds = 4000, seed = 1;
 static unsigned int at_work;
 
 static void fail(const char *what, size_t size, const void *object)
