@@ -11,14 +11,14 @@
 
 #include <sheaf/slab.h>
 
+#include "kit/capture.h"
 #include "kit/check.h"
 #include "kit/printed.h"
 #include "kit/process.h"
 #include "kit/refuse.h"
-#include "kit/told.h"
 #include "kit/unit.h"
 
-static struct told told;
+static struct capture captured;
 static const char *options;
 static bool refused;
 
@@ -49,12 +49,12 @@ static int lines(const char *with, bool without_membarrier, bool *rseq)
 
 	options = with;
 	refused = without_membarrier;
-	told_begin(&told);
+	capture_begin(&captured);
 	status = in_child(first_use);
-	n = told_end(&told);
+	n = capture_end(&captured);
 	assert_true(WIFEXITED(status));
 	if (WEXITSTATUS(status) != 10 && WEXITSTATUS(status) != 11)
-		print_error("%s", told.text);
+		print_error("%s", captured.text);
 	assert_in_range(WEXITSTATUS(status), 10, 11);
 	*rseq = WEXITSTATUS(status) == 10;
 	return n;
@@ -94,9 +94,9 @@ static void says_why_rseq_cannot_be_had(void **state)
 	lines("", false, &possible);
 	assert_int_equal(lines("backend=rseq", false, &rseq), possible ? 0 : 1);
 	assert_int_equal(lines("backend=rseq", true, &rseq), 1);
-	assert_non_null(strstr(told.text, "backend=rseq is not available"));
+	assert_non_null(strstr(captured.text, "backend=rseq is not available"));
 	if (possible)
-		assert_non_null(strstr(told.text, "the kernel refuses membarrier"));
+		assert_non_null(strstr(captured.text, "the kernel refuses membarrier"));
 }
 
 /* The lines that a build with slub_tiny adds. */
@@ -112,18 +112,18 @@ static void says_what_runs(void **state)
 
 	(void)state;
 	assert_int_equal(lines("verbose", false, &rseq), 1);
-	assert_non_null(strstr(told.text, " node"));
-	assert_non_null(strstr(told.text, " allowed); options in force: verbose" TINY "\n"));
-	assert_non_null(
-		strstr(told.text, rseq ? "using the rseq backend" : "using the trylock backend: "));
+	assert_non_null(strstr(captured.text, " node"));
+	assert_non_null(strstr(captured.text, " allowed); options in force: verbose" TINY "\n"));
+	assert_non_null(strstr(captured.text,
+			       rseq ? "using the rseq backend" : "using the trylock backend: "));
 	if (rseq) {
 		assert_int_equal(lines("verbose", true, &rseq), 1);
-		assert_non_null(strstr(told.text,
+		assert_non_null(strstr(captured.text,
 				       "using the trylock backend: the kernel refuses membarrier"));
 	}
 	assert_int_equal(lines("verbose;backend=trylock", false, &rseq), 1);
 	assert_false(rseq);
-	assert_non_null(strstr(told.text, "using the trylock backend: backend=trylock is set"));
+	assert_non_null(strstr(captured.text, "using the trylock backend: backend=trylock is set"));
 }
 
 static void says_what_is_ignored(void **state)
@@ -132,12 +132,13 @@ static void says_what_is_ignored(void **state)
 
 	(void)state;
 	assert_int_equal(lines("numa=fake=1;slab_strict_numa", false, &rseq), 1);
-	assert_non_null(strstr(told.text, "slab_strict_numa is ignored: there is one memory node"));
+	assert_non_null(
+		strstr(captured.text, "slab_strict_numa is ignored: there is one memory node"));
 	assert_int_equal(lines("backend=trylock;index=mm_cid", false, &rseq), 1);
-	assert_non_null(strstr(told.text, "index=mm_cid is ignored: the trylock backend runs"));
+	assert_non_null(strstr(captured.text, "index=mm_cid is ignored: the trylock backend runs"));
 	lines("backend=rseq;index=mm_cid;numa=fake=2", false, &rseq);
 	if (rseq)
-		assert_non_null(strstr(told.text, "index=mm_cid is ignored"));
+		assert_non_null(strstr(captured.text, "index=mm_cid is ignored"));
 }
 
 static void prints_help_and_goes_on(void **state)
@@ -146,7 +147,7 @@ static void prints_help_and_goes_on(void **state)
 
 	(void)state;
 	assert_true(lines("help", false, &rseq) > 20);
-	assert_non_null(strstr(told.text, "  slab_nomerge "));
+	assert_non_null(strstr(captured.text, "  slab_nomerge "));
 }
 
 int main(void)

@@ -11,15 +11,15 @@
 #include <string.h>
 
 #include "kit/cache.h"
+#include "kit/capture.h"
 #include "kit/guarded.h"
 #include "kit/needs.h"
 #include "kit/objects.h"
 #include "kit/process.h"
 #include "kit/random.h"
-#include "kit/told.h"
 #include "kit/unit.h"
 
-static struct told told;
+static struct capture captured;
 
 struct thing {
 	uint64_t a, b, c;
@@ -82,9 +82,9 @@ static void constructor(void **state)
 	}
 	/* A guarded object has pages of its own, which it returns. */
 	assert_true(nr_constructed <= first + 4096 || is_guarded(things[1]));
-	told_begin(&told);
+	capture_begin(&captured);
 	things[0] = things[0] ? things[0] : kmem_cache_zalloc(s, GFP_KERNEL);
-	told_end(&told);
+	capture_end(&captured);
 	assert_int_not_equal(things[0]->a, 0);
 	for (int i = 0; i < MANY; i++)
 		kmem_cache_free(s, things[i]);
@@ -122,10 +122,10 @@ static void unknown_gfp_flag(void **state)
 	void *object;
 
 	(void)state;
-	told_begin(&told);
+	capture_begin(&captured);
 	object = kmem_cache_alloc(s, GFP_KERNEL | 0x100000u);
-	assert_int_equal(told_end(&told), 1);
-	assert_non_null(strstr(told.text, "0x100000"));
+	assert_int_equal(capture_end(&captured), 1);
+	assert_non_null(strstr(captured.text, "0x100000"));
 	assert_non_null(object);
 	kmem_cache_free(s, object);
 	kmem_cache_destroy(s);
@@ -142,9 +142,9 @@ static void harmless_flags(void **state)
 
 	(void)state;
 	assert_true(SHEAF_GFP_IS_KERNEL(GFP_HIGHUSER_MOVABLE | __GFP_NOLOCKDEP));
-	told_begin(&told);
+	capture_begin(&captured);
 	object = kmem_cache_alloc(s, flags);
-	assert_int_equal(told_end(&told), 0);
+	assert_int_equal(capture_end(&captured), 0);
 	assert_non_null(object);
 	kmem_cache_free(s, object);
 	kmem_cache_destroy(s);
@@ -174,13 +174,13 @@ static void nodes(void **state)
 			assert_non_null(object);
 			kmem_cache_free(s, object);
 		}
-	told_begin(&told);
+	capture_begin(&captured);
 	for (int i = 0; i < 3; i++) {
 		object = kmem_cache_alloc_node(s, GFP_KERNEL, i ? 999 : -7);
 		assert_non_null(object);
 		kmem_cache_free(s, object);
 	}
-	assert_int_equal(told_end(&told), 1);
+	assert_int_equal(capture_end(&captured), 1);
 	assert_int_equal(kmem_cache_shrink(s), 0);
 	kmem_cache_destroy(s);
 }
@@ -204,9 +204,9 @@ static void bulk_of(slab_flags_t flags)
 	assert_int_equal(kmem_cache_alloc_bulk(s, GFP_NOWAIT, 20000, p), 20000);
 	p[77] = (kmem_cache_free(s, p[77]), NULL);
 	kmem_cache_free_bulk(s, 20000, p);
-	told_begin(&told);
+	capture_begin(&captured);
 	assert_int_equal(kmem_cache_alloc_bulk(s, GFP_KERNEL, (size_t)1 << 31, p), 0);
-	assert_int_equal(told_end(&told), 1);
+	assert_int_equal(capture_end(&captured), 1);
 	assert_int_equal(kmem_cache_verify(s), 0);
 	assert_int_equal(kmem_cache_shrink(s), 0);
 	kmem_cache_destroy(s);
@@ -231,9 +231,9 @@ static void bulk_without_a_cache(void **state)
 		p[i] = kmem_cache_alloc(i % 3 ? a : b, GFP_KERNEL);
 	p[7] = (kmem_cache_free(a, p[7]), NULL);
 	p[40] = &local;
-	told_begin(&told);
+	capture_begin(&captured);
 	kmem_cache_free_bulk(NULL, 41, p);
-	assert_int_equal(told_end(&told), 1);
+	assert_int_equal(capture_end(&captured), 1);
 	assert_int_equal(kmem_cache_shrink(a), 0);
 	assert_int_equal(kmem_cache_shrink(b), 0);
 	kmem_cache_destroy(a);
@@ -272,10 +272,10 @@ static void settings_change(void **state)
 		churn(s, p, 1000, &seed);
 		assert_int_equal(kmem_cache_verify(s), 0);
 	}
-	told_begin(&told);
+	capture_begin(&captured);
 	assert_int_equal(kmem_cache_set_sheaf_capacity(s, 0), -EINVAL);
 	assert_int_equal(kmem_cache_set_sheaf_capacity(s, 4097), -EINVAL);
-	assert_int_equal(told_end(&told), 2);
+	assert_int_equal(capture_end(&captured), 2);
 	kmem_cache_free_bulk(s, 1000, p);
 	assert_int_equal(kmem_cache_verify(s), 0);
 	assert_int_equal(kmem_cache_shrink(s), 0);
@@ -292,13 +292,13 @@ static void no_sheaves(void **state)
 	churn(s, p, 500, &seed);
 	assert_int_equal(look(s).objects_in_sheaves, 0);
 	assert_int_equal(kmem_cache_verify(s), 0);
-	told_begin(&told);
+	capture_begin(&captured);
 	/* Of each misuse the first five are written, and the tenth. */
 	for (int i = 0; i < 5; i++) {
 		assert_int_equal(kmem_cache_set_sheaf_capacity(s, 10), -ENOTSUP);
 		assert_int_equal(kmem_cache_set_barn(s, 10, 10), -ENOTSUP);
 	}
-	assert_int_equal(told_end(&told), 6);
+	assert_int_equal(capture_end(&captured), 6);
 	kmem_cache_free_bulk(s, 500, p);
 	assert_int_equal(kmem_cache_shrink(s), 0);
 	kmem_cache_destroy(s);
@@ -347,9 +347,9 @@ static void destroy_with_parked_objects(void **state)
 	(void)state;
 	assert_int_equal(kmem_cache_alloc_bulk(s, GFP_KERNEL, 500, p), 500);
 	kmem_cache_free_bulk(s, 500, p);
-	told_begin(&told);
+	capture_begin(&captured);
 	kmem_cache_destroy(s);
-	assert_int_equal(told_end(&told), 0);
+	assert_int_equal(capture_end(&captured), 0);
 }
 
 static void destroy_with_live_objects(void **state)
@@ -365,15 +365,15 @@ static void destroy_with_live_objects(void **state)
 	kmem_cache_free_bulk(s, 27, p);
 	assert_int_equal(kmem_cache_stats(s, &stats), 0);
 	assert_int_equal(stats.objects_in_use, 3);
-	told_begin(&told);
+	capture_begin(&captured);
 	kmem_cache_destroy(s);
-	assert_int_equal(told_end(&told), 4);
+	assert_int_equal(capture_end(&captured), 4);
 	for (int i = 27; i < 30; i++) {
 		snprintf(line, sizeof(line), "object %p is still in use", p[i]);
-		assert_non_null(strstr(told.text, line));
+		assert_non_null(strstr(captured.text, line));
 		memset(p[i], 1, 64);
 	}
-	assert_non_null(strstr(told.text, "3 objects still in use"));
+	assert_non_null(strstr(captured.text, "3 objects still in use"));
 	/* The cache was leaked, so these can still be freed. */
 	kmem_cache_free_bulk(s, 3, p + 27);
 }
@@ -385,7 +385,7 @@ static void errno_is_preserved(void **state)
 
 	(void)state;
 	errno = 77;
-	told_begin(&told);
+	capture_begin(&captured);
 	errno = 77;
 	s = kmem_cache_create("errno", 5000, NULL, SLAB_NO_MERGE);
 	assert_int_equal(errno, 77);
@@ -412,7 +412,7 @@ static void errno_is_preserved(void **state)
 	assert_int_equal(errno, 77);
 	kmem_cache_destroy(s);
 	assert_int_equal(errno, 77);
-	told_end(&told);
+	capture_end(&captured);
 }
 
 /* --- verify ------------------------------------------------------------------------------------

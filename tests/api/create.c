@@ -7,13 +7,13 @@
 #include <sys/wait.h>
 
 #include "kit/cache.h"
+#include "kit/capture.h"
 #include "kit/needs.h"
 #include "kit/options.h"
 #include "kit/process.h"
-#include "kit/told.h"
 #include "kit/unit.h"
 
-static struct told told;
+static struct capture captured;
 
 struct thing {
 	uint64_t a, b, c;
@@ -94,10 +94,10 @@ static void cut_args(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
-		told_begin(&told);
+		capture_begin(&captured);
 		assert_null(__kmem_cache_create_args("cut", 40, &args, sizes[i], SLAB_NO_MERGE));
-		assert_int_equal(told_end(&told), 1);
-		assert_non_null(strstr(told.text, "sizeof(struct kmem_cache_args)"));
+		assert_int_equal(capture_end(&captured), 1);
+		assert_non_null(strstr(captured.text, "sizeof(struct kmem_cache_args)"));
 	}
 }
 
@@ -118,11 +118,11 @@ static void larger_args(void **state)
 	check_stride(s, 64, 32);
 	kmem_cache_destroy(s);
 	args.unknown[23] = 1;
-	told_begin(&told);
+	capture_begin(&captured);
 	s = __kmem_cache_create_args("newer", 40, &args.known, sizeof(args), SLAB_NO_MERGE);
-	assert_int_equal(told_end(&told), 1);
+	assert_int_equal(capture_end(&captured), 1);
 	assert_null(s);
-	assert_non_null(strstr(told.text, "kmem_cache_create(newer)"));
+	assert_non_null(strstr(captured.text, "kmem_cache_create(newer)"));
 }
 
 /* Reserved fields may be fields of a newer header, and need not be known either. */
@@ -132,10 +132,10 @@ static void reserved_args(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < 2; i++) {
-		told_begin(&told);
+		capture_begin(&captured);
 		assert_null(kmem_cache_create("newer", 40, &wrong[i], 0));
-		assert_int_equal(told_end(&told), 1);
-		assert_non_null(strstr(told.text, "kmem_cache_create(newer)"));
+		assert_int_equal(capture_end(&captured), 1);
+		assert_non_null(strstr(captured.text, "kmem_cache_create(newer)"));
 	}
 }
 
@@ -154,9 +154,9 @@ static void region_for_users(void **state)
 	(void)state;
 	assert_true(a && b && a != b);
 	assert_int_equal(kmem_cache_size(a), sizeof(struct message));
-	told_begin(&told);
+	capture_begin(&captured);
 	c = kmem_cache_create_usercopy("message", 32, 8, 0, (size_t)5 << 32, 1, NULL);
-	assert_int_equal(told_end(&told), 1);
+	assert_int_equal(capture_end(&captured), 1);
 	assert_true(c == b || (c && has_slab_debug()));
 	kmem_cache_destroy(a);
 	kmem_cache_destroy(b);
@@ -194,17 +194,17 @@ static void wrong_arguments(void **state)
 	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
 		struct kmem_cache *s;
 
-		told_begin(&told);
+		capture_begin(&captured);
 		s = kmem_cache_create("bad", table[i].size, &table[i].args, table[i].flags);
-		assert_int_equal(told_end(&told), 1);
+		assert_int_equal(capture_end(&captured), 1);
 		assert_null(s);
-		assert_non_null(strstr(told.text, "kmem_cache_create(bad)"));
-		assert_non_null(strstr(told.text, table[i].word));
+		assert_non_null(strstr(captured.text, "kmem_cache_create(bad)"));
+		assert_non_null(strstr(captured.text, table[i].word));
 	}
-	told_begin(&told);
+	capture_begin(&captured);
 	assert_null(kmem_cache_create("bad", 64, (size_t)1 << 40, 0, NULL));
-	assert_int_equal(told_end(&told), 1);
-	assert_non_null(strstr(told.text, "invalid align 1099511627776; "));
+	assert_int_equal(capture_end(&captured), 1);
+	assert_non_null(strstr(captured.text, "invalid align 1099511627776; "));
 }
 
 static const slab_flags_t public_flags =
@@ -217,12 +217,12 @@ static const slab_flags_t public_flags =
 static void flags_that_are_not_public(void **state)
 {
 	(void)state;
-	told_begin(&told);
+	capture_begin(&captured);
 	for (unsigned int i = 0; i < 32; i++)
 		if (!(public_flags >> i & 1))
 			assert_null(kmem_cache_create("private", 64, NULL, 1u << i));
-	assert_true(told_end(&told) > 0);
-	assert_non_null(strstr(told.text, "flags with unknown bit"));
+	assert_true(capture_end(&captured) > 0);
+	assert_non_null(strstr(captured.text, "flags with unknown bit"));
 }
 
 /* The kernel warns and continues without the region. */
@@ -232,9 +232,9 @@ static void wrong_user_region(void **state)
 	struct kmem_cache *s;
 
 	(void)state;
-	told_begin(&told);
+	capture_begin(&captured);
 	s = kmem_cache_create("region", 64, &args, 0);
-	assert_int_equal(told_end(&told), 1);
+	assert_int_equal(capture_end(&captured), 1);
 	assert_non_null(s);
 	kmem_cache_destroy(s);
 }
@@ -249,11 +249,11 @@ static void slab_panic_aborts(void **state)
 	int status;
 
 	(void)state;
-	told_begin(&told);
+	capture_begin(&captured);
 	status = in_child(panic);
-	told_end(&told);
+	capture_end(&captured);
 	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
-	assert_non_null(strstr(told.text, "SLAB_PANIC"));
+	assert_non_null(strstr(captured.text, "SLAB_PANIC"));
 }
 
 static void merging(void **state)
@@ -291,10 +291,10 @@ static void names_are_for_reports(void **state)
 	char *name = malloc(3 << 20);
 
 	(void)state;
-	told_begin(&told);
+	capture_begin(&captured);
 	s = kmem_cache_create(NULL, 64, NULL, SLAB_NO_MERGE);
-	assert_int_equal(told_end(&told), 1);
-	assert_non_null(strstr(told.text, "NULL"));
+	assert_int_equal(capture_end(&captured), 1);
+	assert_non_null(strstr(captured.text, "NULL"));
 	assert_non_null(s);
 	kmem_cache_destroy(s);
 
@@ -303,10 +303,10 @@ static void names_are_for_reports(void **state)
 	memcpy(name, "a\nb\033c", 5);
 	s = kmem_cache_create(name, 64, NULL, SLAB_NO_MERGE);
 	assert_non_null(s);
-	told_begin(&told);
+	capture_begin(&captured);
 	kmem_cache_set_sheaf_capacity(s, 0);
-	assert_int_equal(told_end(&told), 1);
-	assert_non_null(strstr(told.text, "a?b?cnn"));
+	assert_int_equal(capture_end(&captured), 1);
+	assert_non_null(strstr(captured.text, "a?b?cnn"));
 	kmem_cache_destroy(s);
 	free(name);
 }
@@ -316,11 +316,11 @@ static void name_in_use_warns_once(void **state)
 	struct kmem_cache *s[3];
 
 	(void)state;
-	told_begin(&told);
+	capture_begin(&captured);
 	for (int i = 0; i < 3; i++)
 		s[i] = kmem_cache_create("the-same-name", 64, NULL, SLAB_NO_MERGE);
-	assert_int_equal(told_end(&told), 1);
-	assert_non_null(strstr(told.text, "the-same-name"));
+	assert_int_equal(capture_end(&captured), 1);
+	assert_non_null(strstr(captured.text, "the-same-name"));
 	for (int i = 0; i < 3; i++) {
 		assert_non_null(s[i]);
 		kmem_cache_destroy(s[i]);

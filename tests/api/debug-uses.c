@@ -30,9 +30,9 @@ static void waits_for_a_grace_period(void **state)
 	kmem_cache_free_rcu(s, object);
 	/* Readers may still look at it. */
 	assert_int_equal(object[0], 'r');
-	told_begin(&told);
+	capture_begin(&captured);
 	kmem_cache_free(s, object);
-	told_to_the_letter(
+	reported_exactly(
 		HEAD("retired", "Object waits for a grace period") SLAB
 		"Object PTR @cache=retired size=32, waits for a grace period\n" ALLOCATED FREED
 			LEFT("cc") "Object      +0:" BYTES16(
@@ -45,10 +45,10 @@ static void waits_for_a_grace_period(void **state)
 								  "kfree_rcu() already frees it: "
 								  "remove one of the two "
 								  "calls"));
-	told_begin(&told);
+	capture_begin(&captured);
 	kfree_rcu_mightsleep(object);
-	assert_true(told_end(&told) > 0);
-	assert_non_null(strstr(told.text, "Object waits for a grace period"));
+	assert_true(capture_end(&captured) > 0);
+	assert_non_null(strstr(captured.text, "Object waits for a grace period"));
 	kvfree_rcu_barrier();
 	assert_int_equal(object[0], 0x6b);
 	end(s);
@@ -64,11 +64,11 @@ static void checked_after_the_grace_period(void **state)
 	(void)state;
 	kmem_cache_free_rcu(s, object);
 	memset(object, 1, 33);
-	told_begin(&told);
+	capture_begin(&captured);
 	kvfree_rcu_barrier();
-	told_end_kept(&told);
-	assert_non_null(strstr(told.text, "BUG late: Right Redzone overwritten"));
-	assert_non_null(strstr(told.text, "Found by kfree_rcu(late, "));
+	capture_end_deferred(&captured);
+	assert_non_null(strstr(captured.text, "BUG late: Right Redzone overwritten"));
+	assert_non_null(strstr(captured.text, "Found by kfree_rcu(late, "));
 	end(s);
 }
 
@@ -114,9 +114,9 @@ static void a_constructed_object_keeps_its_state(void **state)
 	assert_int_equal(object[31], 7);
 	assert_int_equal(constructed, before);
 	object[32] = 0;
-	told_begin(&told);
+	capture_begin(&captured);
 	kmem_cache_free(s, object);
-	assert_true(told_end(&told) > 0);
+	assert_true(capture_end(&captured) > 0);
 	end(s);
 }
 
@@ -131,9 +131,9 @@ static void a_type_stable_object_is_not_written_to(void **state)
 	kmem_cache_free(s, object);
 	assert_int_equal(object[0], 's');
 	object[0] = 't';
-	told_begin(&told);
+	capture_begin(&captured);
 	object = take(s);
-	assert_int_equal(told_end(&told), 0);
+	assert_int_equal(capture_end(&captured), 0);
 	assert_int_equal(object[0], 't');
 	kmem_cache_free(s, object);
 	end(s);
@@ -148,10 +148,10 @@ static void leaks_by_stack(void **state)
 	/* One call: compilers may make several of one in a loop. */
 	CHECK(kmem_cache_alloc_bulk(s, GFP_KERNEL, 3, objects) == 3);
 	objects[3] = take(s);
-	told_begin(&told);
+	capture_begin(&captured);
 	kmem_cache_destroy(s);
-	assert_true(told_end(&told) > 0);
-	mask(&masked, told.text);
+	assert_true(capture_end(&captured) > 0);
+	mask(&masked, captured.text);
 	assert_non_null(strstr(masked.text,
 			       "libsheaf: LEAK leaky: 4 objects of 32 bytes in "
 			       "use when it is destroyed, by the stack that allocated them:\n"
@@ -169,17 +169,17 @@ static void traces(void **state)
 	void *object;
 
 	(void)state;
-	told_begin(&told);
+	capture_begin(&captured);
 	object = take(s);
 	kmem_cache_free(s, object);
 	kmem_cache_free_rcu(s, take(s));
-	assert_int_equal(told_end(&told), 4);
-	assert_memory_equal(told.text, "libsheaf: TRACE traced alloc 0x", 31);
-	assert_non_null(strstr(told.text, "libsheaf: TRACE traced free 0x"));
-	assert_non_null(strstr(told.text, "libsheaf: TRACE traced retire 0x"));
-	told_begin(&told);
+	assert_int_equal(capture_end(&captured), 4);
+	assert_memory_equal(captured.text, "libsheaf: TRACE traced alloc 0x", 31);
+	assert_non_null(strstr(captured.text, "libsheaf: TRACE traced free 0x"));
+	assert_non_null(strstr(captured.text, "libsheaf: TRACE traced retire 0x"));
+	capture_begin(&captured);
 	kvfree_rcu_barrier();
-	assert_int_equal(told_end_kept(&told), 1);
+	assert_int_equal(capture_end_deferred(&captured), 1);
 	end(s);
 }
 
@@ -191,17 +191,17 @@ static void letters_by_themselves(void **state)
 
 	(void)state;
 	object[32] = 0;
-	told_begin(&told);
+	capture_begin(&captured);
 	kmem_cache_free(s, object);
-	assert_true(told_end(&told) > 0);
+	assert_true(capture_end(&captured) > 0);
 	end(s);
 	s = checked("only-p", SLAB_POISON);
 	object = take(s);
 	kmem_cache_free(s, object);
 	object[0] = 0;
-	told_begin(&told);
+	capture_begin(&captured);
 	kmem_cache_free(s, take(s));
-	assert_true(told_end(&told) > 0);
+	assert_true(capture_end(&captured) > 0);
 	end(s);
 }
 
@@ -215,12 +215,12 @@ static void goes_on(void **state)
 		char *object = take(s);
 
 		object[32 + i] = 0;
-		told_begin(&told);
+		capture_begin(&captured);
 		kmem_cache_free(s, object);
-		assert_true(told_end(&told) > 0);
-		told_begin(&told);
+		assert_true(capture_end(&captured) > 0);
+		capture_begin(&captured);
 		kmem_cache_free(s, object);
-		assert_true(told_end(&told) > 0);
+		assert_true(capture_end(&captured) > 0);
 	}
 	end(s);
 }
@@ -249,11 +249,11 @@ static void racing_frees(void **state)
 		unsigned int before = hook_reports();
 		pthread_t thread;
 
-		told_begin(&told);
+		capture_begin(&captured);
 		pthread_create(&thread, NULL, free_it, object);
 		kmem_cache_free(s, object);
 		pthread_join(thread, NULL);
-		told_end_kept(&told);
+		capture_end_deferred(&captured);
 		assert_int_equal(hook_reports() - before, 1);
 	}
 	end(s);
@@ -283,12 +283,12 @@ static void panic(void **state)
 	int status;
 
 	(void)state;
-	told_begin(&told);
+	capture_begin(&captured);
 	status = in_child(free_twice_and_stop);
-	assert_true(told_end(&told) > 0);
+	assert_true(capture_end(&captured) > 0);
 	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
-	assert_non_null(strstr(told.text, "TRY panic: "));
-	assert_null(strstr(told.text, "not reached"));
+	assert_non_null(strstr(captured.text, "TRY panic: "));
+	assert_null(strstr(captured.text, "not reached"));
 }
 
 static void in_handler(int number)
@@ -344,12 +344,12 @@ static void forks_while_reporting(void **state)
 	skip(); /* a child reports that it misses the thread */
 #endif
 	shown = checked("forked", FZPU);
-	told_begin(&told);
+	capture_begin(&captured);
 	pthread_create(&thread, NULL, report_often, NULL);
 	for (int i = 0; i < 20; i++)
 		assert_int_equal(in_child(free_twice), 0);
 	pthread_join(thread, NULL);
-	told_end_kept(&told);
+	capture_end_deferred(&captured);
 	end(shown);
 }
 

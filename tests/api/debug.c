@@ -25,7 +25,7 @@ static void right_use_is_silent(void **state)
 
 	(void)state;
 	assert_int_equal(kmem_cache_size(s), 32);
-	told_begin(&told);
+	capture_begin(&captured);
 	for (int round = 0; round < 3; round++) {
 		assert_int_equal(kmem_cache_alloc_bulk(s, GFP_KERNEL, 300, objects), 300);
 		for (int i = 0; i < 300; i++)
@@ -48,7 +48,7 @@ static void right_use_is_silent(void **state)
 	assert_int_equal(kmem_cache_verify(s), 0);
 	kmem_cache_return_sheaf(s, GFP_KERNEL, sheaf);
 	kmem_cache_free(s, NULL);
-	assert_int_equal(told_end(&told), 0);
+	assert_int_equal(capture_end(&captured), 0);
 	end(s);
 }
 
@@ -59,13 +59,13 @@ static void double_free(void **state)
 
 	(void)state;
 	kmem_cache_free(s, object);
-	told_begin(&told);
+	capture_begin(&captured);
 	kmem_cache_free(s, object);
-	told_to_the_letter(HEAD("double", "Object already free") SLAB
-			   "Object PTR @cache=double size=32, free\n" ALLOCATED FREED LEFT("bb")
-				   POISON_ROWS RIGHT32("bb") FOUND("kmem_cache_free(double") FIX(
-					   "double", IGNORED)
-					   TRY("double", "look for two owners that both free it"));
+	reported_exactly(HEAD("double", "Object already free") SLAB
+			 "Object PTR @cache=double size=32, free\n" ALLOCATED FREED LEFT("bb")
+				 POISON_ROWS RIGHT32("bb") FOUND("kmem_cache_free(double") FIX(
+					 "double", IGNORED)
+					 TRY("double", "look for two owners that both free it"));
 	end(s);
 }
 
@@ -78,9 +78,9 @@ static void double_free_without_users(void **state)
 	(void)state;
 	memset(object, 0x11, 32);
 	kmem_cache_free(s, object);
-	told_begin(&told);
+	capture_begin(&captured);
 	kmem_cache_free(s, object);
-	told_to_the_letter(
+	reported_exactly(
 		HEAD("anonymous", "Object already free") SLAB
 		"Object PTR @cache=anonymous size=32, free\n"
 		"Object      +0:" BYTES16(
@@ -99,9 +99,9 @@ static void interior_pointer(void **state)
 	char *object = take(s);
 
 	(void)state;
-	told_begin(&told);
+	capture_begin(&captured);
 	kmem_cache_free(s, object + 4);
-	told_to_the_letter(HEAD(
+	reported_exactly(HEAD(
 		"interior",
 		"Invalid object pointer") "PTR is 4 bytes into an object\n" SLAB
 					  "Object PTR @cache=interior size=32, in use\n" ALLOCATED
@@ -121,12 +121,12 @@ static void foreign_pointer(void **state)
 	int own;
 
 	(void)state;
-	told_begin(&told);
+	capture_begin(&captured);
 	kmem_cache_free(s, &own);
-	told_to_the_letter(HEAD("foreign", "Invalid object pointer") "PTR is in no object\n" FOUND(
+	reported_exactly(HEAD("foreign", "Invalid object pointer") "PTR is in no object\n" FOUND(
 		"kmem_cache_free(foreign") FIX("foreign", IGNORED)
-				   TRY("foreign", "free it with the allocator that "
-						  "it came from"));
+				 TRY("foreign", "free it with the allocator that "
+						"it came from"));
 	end(s);
 }
 
@@ -139,10 +139,10 @@ static void never_allocated(void **state)
 	bool is_first = (uintptr_t)object - slab_of(s, object) < size;
 
 	(void)state;
-	told_begin(&told);
+	capture_begin(&captured);
 	kmem_cache_free(s, is_first ? object + size : object - size);
-	assert_true(told_end(&told) > 0);
-	assert_non_null(strstr(told.text, "Object already free"));
+	assert_true(capture_end(&captured) > 0);
+	assert_non_null(strstr(captured.text, "Object already free"));
 	kmem_cache_free(s, object);
 	end(s);
 }
@@ -153,9 +153,9 @@ static void wrong_cache(void **state)
 	char *object = take(other);
 
 	(void)state;
-	told_begin(&told);
+	capture_begin(&captured);
 	kmem_cache_free(s, object);
-	told_to_the_letter(HEAD(
+	reported_exactly(HEAD(
 		"wrong",
 		"Wrong slab cache") "PTR belongs to right, not to wrong\n" SLAB
 				    "Object PTR @cache=right size=32, in use\n" ALLOCATED LEFT("cc")
@@ -175,22 +175,22 @@ static void kmalloc_to_a_cache(void **state)
 	void *block = kmalloc_in_slab(16), *large = kmalloc(100000, GFP_KERNEL);
 
 	(void)state;
-	told_begin(&told);
+	capture_begin(&captured);
 	kmem_cache_free(s, block);
-	assert_true(told_end(&told) > 0);
-	assert_non_null(strstr(told.text, "belongs to kmalloc-"));
-	assert_non_null(strstr(told.text, "-16, not to typed"));
-	told_begin(&told);
+	assert_true(capture_end(&captured) > 0);
+	assert_non_null(strstr(captured.text, "belongs to kmalloc-"));
+	assert_non_null(strstr(captured.text, "-16, not to typed"));
+	capture_begin(&captured);
 	kmem_cache_free(s, large);
-	assert_true(told_end(&told) > 0);
-	assert_non_null(strstr(told.text, "BUG typed: Wrong slab cache"));
+	assert_true(capture_end(&captured) > 0);
+	assert_non_null(strstr(captured.text, "BUG typed: Wrong slab cache"));
 	kfree(block);
 	kfree(large);
 	/* As in the kernel, kfree() takes an object of any cache. */
 	block = take(s);
-	told_begin(&told);
+	capture_begin(&captured);
 	kfree(block);
-	assert_int_equal(told_end(&told), 0);
+	assert_int_equal(capture_end(&captured), 0);
 	end(s);
 }
 
@@ -202,9 +202,9 @@ static void write_after_free(void **state)
 	(void)state;
 	kmem_cache_free(s, object);
 	object[5] = 'x';
-	told_begin(&told);
+	capture_begin(&captured);
 	next = take(s);
-	told_to_the_letter(HEAD(
+	reported_exactly(HEAD(
 		"stale",
 		"Poison overwritten") "PTR-PTR @offset=5..5. First byte 0x78 instead of 0x6b\n" SLAB
 				      "Object PTR @cache=stale size=32, free\n" ALLOCATED FREED
@@ -224,9 +224,9 @@ static void write_after_free(void **state)
 											      WROTE_AFTER));
 	/* The writer may write again, so no one gets the object. */
 	assert_ptr_not_equal(next, object);
-	told_begin(&told);
+	capture_begin(&captured);
 	kmem_cache_free(s, object);
-	assert_true(told_end(&told) > 0);
+	assert_true(capture_end(&captured) > 0);
 	kmem_cache_free(s, next);
 	end(s);
 }
@@ -240,11 +240,12 @@ static void write_after_free_is_verified(void **state)
 	(void)state;
 	kmem_cache_free(s, object);
 	object[31] = 0;
-	told_begin(&told);
+	capture_begin(&captured);
 	assert_int_equal(kmem_cache_verify(s), 1);
-	assert_true(told_end(&told) > 0);
-	assert_non_null(strstr(told.text, "BUG verified: End Poison overwritten"));
-	assert_non_null(strstr(told.text, "the poison was restored, and the object stays free"));
+	assert_true(capture_end(&captured) > 0);
+	assert_non_null(strstr(captured.text, "BUG verified: End Poison overwritten"));
+	assert_non_null(
+		strstr(captured.text, "the poison was restored, and the object stays free"));
 	end(s);
 }
 
@@ -255,9 +256,9 @@ static void overflow(void **state)
 
 	(void)state;
 	memset(object, 'A', 34);
-	told_begin(&told);
+	capture_begin(&captured);
 	kmem_cache_free(s, object);
-	told_to_the_letter(HEAD(
+	reported_exactly(HEAD(
 		"over",
 		"Right Redzone overwritten") "PTR-PTR @offset=32..33. First byte 0x41 instead of "
 					     "0xcc\n" SLAB "Object PTR @cache=over size=32, being "
@@ -306,9 +307,9 @@ static void underflow(void **state)
 
 	(void)state;
 	object[-2] = 1;
-	told_begin(&told);
+	capture_begin(&captured);
 	kmem_cache_free(s, object);
-	told_to_the_letter(HEAD(
+	reported_exactly(HEAD(
 		"under",
 		"Left Redzone overwritten") "PTR-PTR @offset=-2..-2. First byte 0x01 instead of "
 					    "0xcc\n" SLAB "Object PTR @cache=under size=32, being "
@@ -334,10 +335,10 @@ static void overflow_into_a_free_object(void **state)
 	(void)state;
 	kmem_cache_free(s, object);
 	object[32] = 1;
-	told_begin(&told);
+	capture_begin(&captured);
 	kmem_cache_free(s, take(s));
-	assert_true(told_end(&told) > 0);
-	assert_non_null(strstr(told.text, "@offset=32..32. First byte 0x01 instead of 0xbb"));
+	assert_true(capture_end(&captured) > 0);
+	assert_non_null(strstr(captured.text, "@offset=32..32. First byte 0x01 instead of 0xbb"));
 	end(s);
 }
 
@@ -348,20 +349,20 @@ static void metadata_overwritten(void **state)
 
 	(void)state;
 	memset(object - 24, 0, 8);
-	told_begin(&told);
+	capture_begin(&captured);
 	kmem_cache_free(s, object);
-	assert_true(told_end(&told) > 0);
-	assert_non_null(strstr(told.text, "BUG meta: Object metadata overwritten"));
+	assert_true(capture_end(&captured) > 0);
+	assert_non_null(strstr(captured.text, "BUG meta: Object metadata overwritten"));
 	/* The slab's bit said that it was in use: it was freed. */
-	told_begin(&told);
+	capture_begin(&captured);
 	kmem_cache_free(s, object);
-	assert_true(told_end(&told) > 0);
-	assert_non_null(strstr(told.text, "Object already free"));
+	assert_true(capture_end(&captured) > 0);
+	assert_non_null(strstr(captured.text, "Object already free"));
 	memset(object - 24, 0, 8);
-	told_begin(&told);
+	capture_begin(&captured);
 	kmem_cache_free(s, object);
-	assert_true(told_end(&told) > 0);
-	assert_non_null(strstr(told.text, "Object metadata overwritten"));
+	assert_true(capture_end(&captured) > 0);
+	assert_non_null(strstr(captured.text, "Object metadata overwritten"));
 	end(s);
 }
 

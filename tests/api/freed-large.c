@@ -12,11 +12,11 @@
 #include <string.h>
 
 #include "kit/by_hand.h"
+#include "kit/capture.h"
 #include "kit/check.h"
 #include "kit/hooks.h"
 #include "kit/options.h"
 #include "kit/process.h"
-#include "kit/told.h"
 #include "kit/unit.h"
 
 #define MiB ((size_t)1 << 20)
@@ -31,7 +31,7 @@ struct block {
 };
 
 static const size_t sizes[] = {MiB + 70000, 3 * MiB}; /* a run of pages, and a mapping */
-static struct told told;
+static struct capture captured;
 static size_t size; /* of the block under test */
 
 static char *new_block(gfp_t flags)
@@ -146,11 +146,11 @@ static void is_ignored(unsigned int i, char *block)
 {
 	uint64_t used = bytes_used(), waits = bytes_retired();
 
-	told_begin(&told);
+	capture_begin(&captured);
 	calls[i].call(block);
-	if (told_end(&told) != calls[i].lines || !strstr(told.text, calls[i].name) ||
-	    !strstr(told.text, "freed or retired before"))
-		fail_msg("call %u: \"%s\"", i, told.text);
+	if (capture_end(&captured) != calls[i].lines || !strstr(captured.text, calls[i].name) ||
+	    !strstr(captured.text, "freed or retired before"))
+		fail_msg("call %u: \"%s\"", i, captured.text);
 	assert_int_equal(bytes_used(), used);
 	assert_int_equal(bytes_retired(), waits);
 	assert_int_equal(block[sizeof(struct block)], 0x11);
@@ -220,11 +220,11 @@ static void the_next_block_there(void **state)
 			retire_by(i % 2, new_block(GFP_KERNEL));
 			all_pass();
 			block = new_block(GFP_KERNEL);
-			told_begin(&told);
+			capture_begin(&captured);
 			block = kvrealloc(block, 2 * size, GFP_KERNEL);
 			assert_non_null(block);
 			kfree_sensitive(block);
-			assert_int_equal(told_end(&told), 0);
+			assert_int_equal(capture_end(&captured), 0);
 		}
 }
 
@@ -239,10 +239,10 @@ static void not_its_beginning(void **state)
 
 			size = sizes[kind];
 			block = new_block(GFP_KERNEL);
-			told_begin(&told);
+			capture_begin(&captured);
 			retire_by(way, block + 4096);
-			assert_int_equal(told_end(&told), 1);
-			assert_non_null(strstr(told.text, "points 4096 bytes into a block"));
+			assert_int_equal(capture_end(&captured), 1);
+			assert_non_null(strstr(captured.text, "points 4096 bytes into a block"));
 			assert_int_equal(bytes_retired(), 0);
 			kfree(block);
 			assert_int_equal(bytes_used(), before);
@@ -261,13 +261,13 @@ static void it_enters_no_reserve(void **state)
 		char *block = mempool_alloc_preallocated(pool);
 
 		assert_non_null(block);
-		told_begin(&told);
+		capture_begin(&captured);
 		mempool_free(block + 4096, pool);
 		retire(block);
 		mempool_free(block, pool);
-		assert_int_equal(told_end(&told), 2);
-		assert_non_null(strstr(told.text, "mempool_free("));
-		assert_non_null(strstr(told.text, "freed or retired before"));
+		assert_int_equal(capture_end(&captured), 2);
+		assert_non_null(strstr(captured.text, "mempool_free("));
+		assert_non_null(strstr(captured.text, "freed or retired before"));
 		assert_null(mempool_alloc_preallocated(pool));
 		mempool_destroy(pool);
 		all_pass();
@@ -284,12 +284,12 @@ static void an_object_that_was_freed_meanwhile(void **state)
 
 	(void)state;
 	assert_non_null(object);
-	told_begin(&told);
+	capture_begin(&captured);
 	retire(object);
 	kmem_cache_free(s, object);
 	kmem_cache_shrink(s);
 	all_pass();
-	assert_true(told_end(&told) >= 1);
+	assert_true(capture_end(&captured) >= 1);
 	assert_int_equal(kmem_cache_verify(s), 0);
 	kmem_cache_destroy(s);
 }
@@ -302,11 +302,11 @@ static void free_inherited(void)
 {
 	uint64_t used = bytes_used(), retired = bytes_retired();
 
-	told_begin(&told);
+	capture_begin(&captured);
 	kfree(inherited);
 	retire(inherited);
 	CHECK(!krealloc(inherited, size, GFP_KERNEL));
-	CHECK(told_end(&told) == 3);
+	CHECK(capture_end(&captured) == 3);
 	CHECK(bytes_used() == used && bytes_retired() == retired);
 	all_pass();
 	CHECK(bytes_used() == used - kmalloc_size_roundup(size) && bytes_retired() == 0);
@@ -366,10 +366,10 @@ static void wait_by_its_head(void)
 
 	retire(block);
 	CHECK(bytes_retired() == waits);
-	told_begin(&told);
+	capture_begin(&captured);
 	kfree(block);
 	retire(block);
-	CHECK(told_end(&told) == 2);
+	CHECK(capture_end(&captured) == 2);
 	CHECK(bytes_used() == used);
 	all_are_freed(used);
 }
@@ -409,7 +409,7 @@ static void two_threads(void **state)
 	(void)state;
 	assert_int_equal(pthread_barrier_init(&turn, NULL, 2), 0);
 	assert_int_equal(pthread_create(&other, NULL, free_with_another, NULL), 0);
-	told_begin(&told);
+	capture_begin(&captured);
 	for (unsigned int i = 0; i < ROUNDS; i++) {
 		unsigned int reports = hook_reports();
 
@@ -423,7 +423,7 @@ static void two_threads(void **state)
 		CHECK(hook_reports() - reports == 1);
 		CHECK(bytes_used() == before && bytes_retired() == 0);
 	}
-	told_end(&told);
+	capture_end(&captured);
 	pthread_join(other, NULL);
 	pthread_barrier_destroy(&turn);
 }

@@ -14,10 +14,10 @@
 
 #include "kit/by_hand.h"
 #include "kit/cache.h"
+#include "kit/capture.h"
 #include "kit/guarded.h"
 #include "kit/hooks.h"
 #include "kit/options.h"
-#include "kit/told.h"
 #include "kit/unit.h"
 
 enum {
@@ -25,7 +25,7 @@ enum {
 	HALF = SIZE / 2 - 8
 };
 
-static struct told told;
+static struct capture captured;
 static struct kmem_cache *s;
 static void *neighbour; /* its slab stays */
 
@@ -121,11 +121,11 @@ static const struct {
 /* That call reports this, and fails. */
 static void fails(unsigned int call, void *block)
 {
-	told_begin(&told);
+	capture_begin(&captured);
 	assert_true(calls[call].fails(block));
-	assert_true(told_end(&told) >= 1);
-	assert_non_null(strstr(told.text, calls[call].name));
-	assert_null(strstr(told.text, "overwritten"));
+	assert_true(capture_end(&captured) >= 1);
+	assert_non_null(strstr(captured.text, calls[call].name));
+	assert_null(strstr(captured.text, "overwritten"));
 }
 
 /* The cache's checks would find a byte that changed; a reader sees what it saw. */
@@ -158,7 +158,7 @@ static void an_object_that_was_never_allocated_is_not_used(void **state)
 	}
 	for (unsigned int i = 0; i < NR_CALLS; i++) {
 		fails(i, other);
-		assert_non_null(strstr(told.text, "the object is not in use"));
+		assert_non_null(strstr(captured.text, "the object is not in use"));
 	}
 }
 
@@ -224,11 +224,11 @@ static void no_object_is_behind_the_last(void **state)
 	}
 	last += look(few).slab_size;
 	if (slab_of(few, last) == slab_of(few, objects[0])) {
-		told_begin(&told);
+		capture_begin(&captured);
 		assert_int_equal(ksize(last), 0);
 		assert_null(krealloc(last, 8, GFP_KERNEL));
-		assert_int_equal(told_end(&told), 2);
-		assert_non_null(strstr(told.text, "not in a block that is in use"));
+		assert_int_equal(capture_end(&captured), 2);
+		assert_non_null(strstr(captured.text, "not in a block that is in use"));
 	}
 	for (int i = 0; i < 64; i++)
 		kmem_cache_free(few, objects[i]);
@@ -252,10 +252,10 @@ static void what_is_freed_is_clear(void **state)
 		assert_int_not_equal(again[7], 0x11);
 	assert_int_equal(look(s).objects_in_use, 1);
 	/* Both were ordinary frees. */
-	told_begin(&told);
+	capture_begin(&captured);
 	for (int i = 0; i < 100; i++)
 		kfree_sensitive(new_block());
-	assert_int_equal(told_end(&told), 0);
+	assert_int_equal(capture_end(&captured), 0);
 }
 
 int main(void)

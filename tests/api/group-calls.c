@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include "kit/cache.h"
+#include "kit/capture.h"
 #include "kit/options.h"
-#include "kit/told.h"
 #include "kit/unit.h"
 
 enum {
@@ -368,14 +368,14 @@ static void of_a_destroyed_cache(void **state)
 {
 	struct kmem_group *g = group("late", NULL);
 	struct kmem_cache *s = make("late", SIZE, 0);
-	struct told told;
+	struct capture captured;
 
 	(void)state;
 	kmem_cache_destroy(s);
 	kmem_group_restore_current(kmem_group_get(g));
-	told_begin(&told);
+	capture_begin(&captured);
 	assert_null(kmem_cache_alloc_node(s, GFP_KERNEL_ACCOUNT, NUMA_NO_NODE));
-	assert_int_equal(told_end(&told), 1);
+	assert_int_equal(capture_end(&captured), 1);
 	kmem_group_restore_current(NULL);
 	assert_int_equal(kmem_group_verify(), 0);
 	kmem_group_put(g);
@@ -394,7 +394,7 @@ static void structures_of_other_sizes(void **state)
 		struct kmem_group_stats known;
 		uint64_t unknown;
 	} stats = {.unknown = 1};
-	struct told told;
+	struct capture captured;
 
 	(void)state;
 	assert_non_null(g);
@@ -409,11 +409,11 @@ static void structures_of_other_sizes(void **state)
 	assert_string_equal(stats.known.name, "longer");
 	assert_int_equal(stats.known.parent, 1);
 	longer.unknown = &longer;
-	told_begin(&told);
+	capture_begin(&captured);
 	assert_int_equal(__kmem_group_set_limits(g, &longer.known, sizeof(longer)), -EINVAL);
 	assert_int_equal(__kmem_group_set_limits(g, &longer.known, sizeof(size_t) + 1), -EINVAL);
 	assert_null(__kmem_group_create("longer", NULL, &longer.known, sizeof(longer)));
-	assert_int_equal(told_end(&told), 3);
+	assert_int_equal(capture_end(&captured), 3);
 	kmem_group_put(g);
 }
 

@@ -264,7 +264,7 @@ static void in_shrinkers(void **state)
 
 static void in_reports(void **state)
 {
-	struct kmem_cache *s = make("told", SIZE, SLAB_ACCOUNT);
+	struct kmem_cache *s = make("captured", SIZE, SLAB_ACCOUNT);
 	void *object = kmem_cache_alloc(s, GFP_KERNEL);
 
 	(void)state;

@@ -5,8 +5,8 @@
 
 #include "kit/by_hand.h"
 #include "kit/cache.h"
+#include "kit/capture.h"
 #include "kit/process.h"
-#include "kit/told.h"
 #include "kit/unit.h"
 
 enum {
@@ -14,7 +14,7 @@ enum {
 	LIMIT = 100
 };
 
-static struct told told;
+static struct capture captured;
 static struct kmem_group *g;
 
 static uint64_t bytes(void)
@@ -106,10 +106,10 @@ static void is_ignored(unsigned int way, struct kmem_cache *s, char *object, siz
 {
 	uint64_t before = bytes();
 
-	told_begin(&told);
+	capture_begin(&captured);
 	ways[way](s, object + at);
 	kmem_cache_shrink(s);
-	assert_true(told_end(&told) >= 1);
+	assert_true(capture_end(&captured) >= 1);
 	assert_int_equal(bytes(), before);
 	assert_ptr_equal(kmem_group_of(object), g);
 	kmem_group_put(g);
@@ -227,13 +227,13 @@ static void is_found_later(void **state)
 	for (unsigned int way = 0; way < NR_WAYS; way++) {
 		object = kmem_cache_alloc(s, GFP_KERNEL);
 		assert_non_null(object);
-		told_begin(&told);
+		capture_begin(&captured);
 		ways[way](s, object + 8);
 		ignored_or_found(s, object);
 		/* Now it has left the sheaf, too. */
 		kmem_cache_shrink(s);
 		ignored_or_found(s, object);
-		assert_true(told_end(&told) >= 1);
+		assert_true(capture_end(&captured) >= 1);
 		kmem_cache_free(s, object);
 		assert_int_equal(bytes(), 0);
 		assert_int_equal(kmem_group_verify(), 0);
@@ -336,13 +336,13 @@ static void the_limit_holds(void **state)
 
 	(void)state;
 	assert_int_equal(kmem_group_set_limits(g, &args), 0);
-	told_begin(&told);
+	capture_begin(&captured);
 	while (n < 2 * LIMIT && (objects[n] = kmem_cache_alloc(s, GFP_KERNEL))) {
 		kmem_cache_free(s, objects[n] + 8);
 		kmem_cache_free_bulk(s, 1, (void *[]){objects[n] + 16});
 		n++;
 	}
-	assert_true(told_end(&told) >= 1);
+	assert_true(capture_end(&captured) >= 1);
 	assert_int_equal(n, LIMIT);
 	assert_int_equal(bytes(), LIMIT * look(s).slab_size);
 	while (n > 0)
@@ -366,9 +366,9 @@ static void while_in(struct kmem_cache *s)
 
 		assert_non_null(object);
 		kmem_cache_free_rcu(s, object);
-		told_begin(&told);
+		capture_begin(&captured);
 		ways[way](s, object);
-		assert_true(told_end(&told) >= 1);
+		assert_true(capture_end(&captured) >= 1);
 		if (ways[way] != retire && ways[way] != retire_sleeping) {
 			assert_int_equal(bytes(), look(s).slab_size);
 			assert_int_equal(kmem_group_verify(), 0);
@@ -403,9 +403,9 @@ static void twice(void **state)
 		void *object = kmem_cache_alloc(s, GFP_KERNEL);
 
 		kmem_cache_free(s, object);
-		told_begin(&told);
+		capture_begin(&captured);
 		ways[way](s, object);
-		assert_true(told_end(&told) >= 1);
+		assert_true(capture_end(&captured) >= 1);
 		assert_int_equal(bytes(), look(s).slab_size);
 		assert_int_equal(kmem_group_verify(), 0);
 	}

@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 #include "kit/cache.h"
+#include "kit/capture.h"
 #include "kit/printed.h"
-#include "kit/told.h"
 #include "kit/unit.h"
 
 enum {
@@ -20,7 +20,7 @@ enum {
 	SIZE = 104
 };
 
-static struct told told;
+static struct capture captured;
 static void *held[N];
 
 static struct kmem_group_stats stats_of(struct kmem_group *g)
@@ -105,7 +105,7 @@ static void nobody_pays_without_a_group(void **state)
 	assert_null(kmem_group_of(object));
 	assert_null(kmem_group_of(block));
 	assert_null(kmem_group_of(NULL));
-	assert_null(kmem_group_of(&told));
+	assert_null(kmem_group_of(&captured));
 	assert_int_equal(bytes(NULL), 0);
 	kmem_cache_free(s, object);
 	kfree(block);
@@ -446,7 +446,7 @@ static void count_event(struct kmem_group *g, enum kmem_group_event event, uint6
 	void *object;
 
 	(void)now;
-	assert_ptr_equal(data, &told);
+	assert_ptr_equal(data, &captured);
 	highs += event == KMEM_GROUP_HIGH;
 	lows += event == KMEM_GROUP_LOW;
 	hards += event == KMEM_GROUP_HARD;
@@ -466,7 +466,7 @@ static void marks_are_reported(void **state)
 				       .high = 3 * stock,
 				       .low = 2 * stock,
 				       .event = count_event,
-				       .data = &told};
+				       .data = &captured};
 	struct kmem_group *g = kmem_group_create("marked", NULL, &args);
 	void **objects = kmalloc_array(n, sizeof(*objects), GFP_KERNEL);
 
@@ -630,7 +630,7 @@ static void bad_input(void **state)
 
 	(void)state;
 	assert_string_equal(stats_of(g).name, "odd?\"name\\");
-	told_begin(&told);
+	capture_begin(&captured);
 	assert_null(kmem_group_create("wrong", NULL, &args));
 	assert_null(kmem_group_create("wrong", NULL, &marks));
 	assert_int_equal(kmem_group_set_limits(g, &args), -EINVAL);
@@ -644,11 +644,11 @@ static void bad_input(void **state)
 	assert_int_equal(kmem_group_count_objects(g, NULL, NULL), -EINVAL);
 	assert_null(kmem_group_set_current(g));
 	assert_null(kmem_group_set_current(NULL));
-	assert_int_equal(told_end(&told), 9);
-	assert_non_null(strstr(told.text, "2^62"));
-	assert_non_null(strstr(told.text, "low mark"));
-	assert_non_null(strstr(told.text, "the group is NULL"));
-	assert_non_null(strstr(told.text, "kmem_group_put("));
+	assert_int_equal(capture_end(&captured), 9);
+	assert_non_null(strstr(captured.text, "2^62"));
+	assert_non_null(strstr(captured.text, "low mark"));
+	assert_non_null(strstr(captured.text, "the group is NULL"));
+	assert_non_null(strstr(captured.text, "kmem_group_put("));
 	all_agree();
 }
 

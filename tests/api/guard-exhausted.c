@@ -12,26 +12,26 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 
+#include "kit/capture.h"
 #include "kit/check.h"
 #include "kit/guarded.h"
 #include "kit/process.h"
 #include "kit/refuse.h"
-#include "kit/told.h"
 #include "kit/unit.h"
 
 #define MANY	      20000
 #define GUARD_INSTALL 102
 
-static struct told told;
+static struct capture captured;
 static void *objects[MANY];
 
 static void silent(const char *options, void (*body)(void), const char *says)
 {
 	setenv("SHEAF_OPTIONS", options, 1);
-	told_begin(&told);
+	capture_begin(&captured);
 	assert_int_equal(in_child(body), 0);
-	assert_int_equal(told_end(&told), says ? 1 : 0);
-	assert_true(!says || strstr(told.text, says));
+	assert_int_equal(capture_end(&captured), says ? 1 : 0);
+	assert_true(!says || strstr(captured.text, says));
 }
 
 static void *take(struct kmem_cache *s)
@@ -173,10 +173,10 @@ static void refused(void **state)
 	/* Changes of protection, of which only a few can exist at the same time. */
 	silent("slab_debug=G", no_light_guards, "the system refuses more guard pages");
 	silent("slab_debug=G", refuse_all, "the system refuses more guard pages");
-	told_begin(&told);
+	capture_begin(&captured);
 	assert_int_equal(in_child(freed_faults), SIGSEGV);
-	told_end(&told);
-	assert_non_null(strstr(told.text, "BUG faults: Use after free"));
+	capture_end(&captured);
+	assert_non_null(strstr(captured.text, "BUG faults: Use after free"));
 }
 
 static void close_refused(void)

@@ -51,7 +51,7 @@
 #define WRITE READ
 #endif
 
-static struct told told;
+static struct capture captured;
 static struct masked masked;
 static volatile char sink;
 
@@ -67,10 +67,10 @@ static void ends_with(int signal, void (*body)(void), const char *expected)
 {
 	int how;
 
-	told_begin(&told);
+	capture_begin(&captured);
 	how = ended(body);
-	assert_true(told_end(&told) >= 0);
-	assert_string_equal(mask(&masked, told.text), expected);
+	assert_true(capture_end(&captured) >= 0);
+	assert_string_equal(mask(&masked, captured.text), expected);
 	assert_int_equal(how, signal);
 }
 
@@ -283,18 +283,18 @@ static void write_behind_and_shrink(void)
 static void red_zones(void **state)
 {
 	(void)state;
-	told_begin(&told);
+	capture_begin(&captured);
 	assert_int_equal(ended(write_beside), 0);
-	assert_true(told_end(&told) > 0);
-	assert_non_null(strstr(told.text, "BUG beside-64: Right Redzone overwritten\n"));
-	assert_non_null(strstr(told.text, "@offset=43..43. First byte 0x78 instead of 0xcc\n"));
-	assert_non_null(strstr(told.text, "BUG beside-64: Left Redzone overwritten\n"));
-	assert_non_null(strstr(told.text, "@offset=-1..-1. First byte 0x79 instead of 0xcc\n"));
-	assert_non_null(strstr(told.text, "Found by kmem_cache_verify(beside-64, "));
-	told_begin(&told);
+	assert_true(capture_end(&captured) > 0);
+	assert_non_null(strstr(captured.text, "BUG beside-64: Right Redzone overwritten\n"));
+	assert_non_null(strstr(captured.text, "@offset=43..43. First byte 0x78 instead of 0xcc\n"));
+	assert_non_null(strstr(captured.text, "BUG beside-64: Left Redzone overwritten\n"));
+	assert_non_null(strstr(captured.text, "@offset=-1..-1. First byte 0x79 instead of 0xcc\n"));
+	assert_non_null(strstr(captured.text, "Found by kmem_cache_verify(beside-64, "));
+	capture_begin(&captured);
 	assert_int_equal(ended(write_behind_and_shrink), 0);
-	assert_true(told_end(&told) > 0);
-	assert_non_null(strstr(told.text, "@offset=100..100. First byte 0x01 instead of 0xcc"));
+	assert_true(capture_end(&captured) > 0);
+	assert_non_null(strstr(captured.text, "@offset=100..100. First byte 0x01 instead of 0xcc"));
 }
 
 /* --- signals ---------------------------------------------------------------------------------- */
@@ -363,10 +363,10 @@ static void not_ours(void)
 
 static void one_report_ends_with(int how, void (*body)(void), bool explained)
 {
-	told_begin(&told);
+	capture_begin(&captured);
 	assert_int_equal(ended(body), how);
-	told_end(&told);
-	assert_int_equal(strstr(told.text, "Use after free") != NULL, explained);
+	capture_end(&captured);
+	assert_int_equal(strstr(captured.text, "Use after free") != NULL, explained);
 }
 
 /* FAULT-F1 */
@@ -490,10 +490,10 @@ static void silent(void (*body)(void))
 {
 	int how;
 
-	told_begin(&told);
+	capture_begin(&captured);
 	how = ended(body);
-	told_end(&told);
-	assert_string_equal(told.text, "");
+	capture_end(&captured);
+	assert_string_equal(captured.text, "");
 	assert_int_equal(how, 0);
 }
 
@@ -525,10 +525,10 @@ static void leave_two(void)
 static void leaks_are_found(void **state)
 {
 	(void)state;
-	told_begin(&told);
+	capture_begin(&captured);
 	assert_int_equal(ended(leave_two), 0);
-	told_end(&told);
-	assert_non_null(strstr(told.text, "kmem_cache_destroy(leaky): 2 objects still in use"));
+	capture_end(&captured);
+	assert_non_null(strstr(captured.text, "kmem_cache_destroy(leaky): 2 objects still in use"));
 }
 
 static void *free_it(void *object)
@@ -557,10 +557,10 @@ static void race(void)
 static void racing_frees(void **state)
 {
 	(void)state;
-	told_begin(&told);
+	capture_begin(&captured);
 	assert_int_equal(ended(race), 0);
-	told_end(&told);
-	assert_non_null(strstr(told.text, "BUG race: Object already free"));
+	capture_end(&captured);
+	assert_non_null(strstr(captured.text, "BUG race: Object already free"));
 }
 
 static void use_traced(void)
@@ -577,12 +577,12 @@ static void use_traced(void)
 static void traces(void **state)
 {
 	(void)state;
-	told_begin(&told);
+	capture_begin(&captured);
 	assert_int_equal(ended(use_traced), 0);
-	assert_int_equal(told_end(&told), 4);
-	assert_non_null(strstr(told.text, "libsheaf: TRACE traced alloc 0x"));
-	assert_non_null(strstr(told.text, "libsheaf: TRACE traced free 0x"));
-	assert_non_null(strstr(told.text, "libsheaf: TRACE traced retire 0x"));
+	assert_int_equal(capture_end(&captured), 4);
+	assert_non_null(strstr(captured.text, "libsheaf: TRACE traced alloc 0x"));
+	assert_non_null(strstr(captured.text, "libsheaf: TRACE traced free 0x"));
+	assert_non_null(strstr(captured.text, "libsheaf: TRACE traced retire 0x"));
 }
 
 int main(void)

@@ -11,15 +11,15 @@
 
 #include "kit/by_hand.h"
 #include "kit/cache.h"
+#include "kit/capture.h"
 #include "kit/check.h"
 #include "kit/hooks.h"
 #include "kit/needs.h"
 #include "kit/process.h"
 #include "kit/random.h"
-#include "kit/told.h"
 #include "kit/unit.h"
 
-static struct told told;
+static struct capture captured;
 
 static void all_is_there(struct kmem_cache *s)
 {
@@ -92,7 +92,7 @@ static void double_free_by_two_threads(void **state)
 	race.s = s;
 	pthread_barrier_init(&race.both, NULL, 2);
 	pthread_create(&thread, NULL, free_it_too, NULL);
-	told_begin(&told);
+	capture_begin(&captured);
 	for (int round = 0; round < 4000; round++) {
 		uint32_t before = hook_reports();
 
@@ -104,7 +104,7 @@ static void double_free_by_two_threads(void **state)
 		assert_int_equal(hook_reports(), before + 1);
 		assert_int_equal(kmem_cache_verify(s), 0);
 	}
-	told_end(&told);
+	capture_end(&captured);
 	race.object = NULL;
 	pthread_barrier_wait(&race.both);
 	pthread_join(thread, NULL);
@@ -222,13 +222,13 @@ static void free_without_a_cache(void **state)
 
 	(void)state;
 	assert_non_null(block);
-	told_begin(&told);
+	capture_begin(&captured);
 	kmem_cache_free(none, NULL);
-	assert_int_equal(told_end_kept(&told), 0);
-	told_begin(&told);
+	assert_int_equal(capture_end_deferred(&captured), 0);
+	capture_begin(&captured);
 	kmem_cache_free(none, block);
-	assert_int_equal(told_end_kept(&told), 1);
-	assert_non_null(strstr(told.text, "kmem_cache_free(NULL, "));
+	assert_int_equal(capture_end_deferred(&captured), 1);
+	assert_non_null(strstr(captured.text, "kmem_cache_free(NULL, "));
 	memset(block, 1, 32);
 	kfree(block);
 }

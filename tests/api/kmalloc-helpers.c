@@ -12,14 +12,14 @@
 
 #include "kit/blocks.h"
 #include "kit/cache.h"
-#include "kit/told.h"
+#include "kit/capture.h"
 #include "kit/unit.h"
 
 enum {
 	MiB = 1 << 20
 };
 
-static struct told told;
+static struct capture captured;
 
 static void arrays_on_a_node(void **state)
 {
@@ -59,10 +59,10 @@ static void bulk_free(void **state)
 	sheaf_stats(&before);
 	for (size_t i = 0; i < 500; i++)
 		p[i] = i % 50 ? kvmalloc(i * i, GFP_KERNEL) : NULL;
-	told_begin(&told);
+	capture_begin(&captured);
 	kfree_bulk(500, p);
 	kfree_bulk(0, NULL);
-	assert_int_equal(told_end(&told), 0);
+	assert_int_equal(capture_end(&captured), 0);
 	sheaf_stats(&after);
 	assert_int_equal(after.large_bytes, before.large_bytes);
 }
@@ -89,12 +89,12 @@ static void whole_pages(void **state)
 		kvfree(p);
 	}
 	vfree(NULL);
-	told_begin(&told);
+	capture_begin(&captured);
 	assert_null(vmalloc(0));
 	assert_null(vmalloc(most));
 	assert_null(vzalloc(most / 2));
 	assert_null(__vmalloc((size_t)1 << 47, GFP_NOWAIT));
-	assert_int_equal(told_end(&told), 0);
+	assert_int_equal(capture_end(&captured), 0);
 	assert_int_equal(errno, 33);
 }
 
@@ -154,12 +154,12 @@ static void constants_are_not_copied(void **state)
 		assert_string_equal(copy, texts[i]);
 		kfree_const(copy);
 	}
-	told_begin(&told);
+	capture_begin(&captured);
 	kfree_const(constant);
 	kfree_const(literal);
 	kfree_const(NULL);
 	kfree_const(kmalloc(0, GFP_KERNEL));
-	assert_int_equal(told_end(&told), 0);
+	assert_int_equal(capture_end(&captured), 0);
 }
 
 struct point {
@@ -196,10 +196,10 @@ static void objects_of_a_type(void **state)
 	assert_int_equal(t->characters[2 * MiB - 1], 0);
 	kvfree(t);
 	assert_null(kmalloc_objs(*p, half));
-	told_begin(&told);
+	capture_begin(&captured);
 	assert_null(kmalloc_flex(*t, characters, half));
 	assert_null(kvzalloc_flex(*t, characters, most));
-	assert_int_equal(told_end(&told), 0);
+	assert_int_equal(capture_end(&captured), 0);
 }
 
 static int nr_put;

@@ -11,11 +11,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "kit/capture.h"
 #include "kit/check.h"
 #include "kit/options.h"
 #include "kit/parts.h"
 #include "kit/process.h"
-#include "kit/told.h"
 #include "kit/unit.h"
 
 enum {
@@ -159,7 +159,7 @@ static const struct part parts[] = {
 
 static void under_limits(void **state)
 {
-	static struct told told;
+	static struct capture captured;
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
@@ -167,7 +167,7 @@ static void under_limits(void **state)
 		int status = -1;
 		pid_t child;
 
-		told_begin(&told);
+		capture_begin(&captured);
 		child = fork();
 		if (child == 0) {
 			setrlimit(RLIMIT_AS, &limit);
@@ -175,10 +175,10 @@ static void under_limits(void **state)
 			_exit(127);
 		}
 		waitpid(child, &status, 0);
-		told_end(&told);
+		capture_end(&captured);
 		if (status)
 			print_error("%s: status %#x\n%s", parts[i].name, (unsigned int)status,
-				    told.text);
+				    captured.text);
 		assert_int_equal(status, 0);
 	}
 }

@@ -12,19 +12,19 @@
 
 #include "kit/blocks.h"
 #include "kit/cache.h"
+#include "kit/capture.h"
 #include "kit/hooks.h"
 #include "kit/needs.h"
 #include "kit/options.h"
 #include "kit/process.h"
 #include "kit/random.h"
-#include "kit/told.h"
 #include "kit/unit.h"
 
 enum {
 	MiB = 1 << 20
 };
 
-static struct told told;
+static struct capture captured;
 
 /* --- sizes ------------------------------------------------------------------------------------ */
 
@@ -52,13 +52,13 @@ static void gfp_flags(void **state)
 	void *p;
 
 	(void)state;
-	told_begin(&told);
+	capture_begin(&captured);
 	p = kmalloc(size, GFP_KERNEL | 0x80000000u);
 	kfree(p);
 	kfree(kmalloc(MiB + 1, GFP_KERNEL | 0x80000000u));
-	assert_int_equal(told_end(&told), 2);
-	assert_non_null(strstr(told.text, "0x80000000 does not exist"));
-	assert_non_null(strstr(told.text, "kmalloc-large"));
+	assert_int_equal(capture_end(&captured), 2);
+	assert_non_null(strstr(captured.text, "0x80000000 does not exist"));
+	assert_non_null(strstr(captured.text, "kmalloc-large"));
 }
 
 /* --- resizing --------------------------------------------------------------------------------- */
@@ -172,16 +172,16 @@ static void a_pointer_into_a_block_changes_nothing(void **state)
 		blocks[i] = kmalloc(64, GFP_KERNEL);
 		memset(blocks[i], 0x55, 64);
 	}
-	told_begin(&told);
+	capture_begin(&captured);
 	reports = hook_reports();
 	for (int i = 0; i < 8; i++) {
 		kfree_sensitive(blocks[i] + 8);
 		assert_null(krealloc(blocks[i] + 8, 128, GFP_KERNEL));
 		assert_int_equal(ksize(blocks[i] + 8), 0);
 	}
-	assert_true(told_end(&told) > 0);
+	assert_true(capture_end(&captured) > 0);
 	assert_int_equal(hook_reports() - reports, 24);
-	assert_non_null(strstr(told.text, "points 8 bytes into a block of 64"));
+	assert_non_null(strstr(captured.text, "points 8 bytes into a block of 64"));
 	for (int i = 0; i < 8; i++) {
 		for (int j = 0; j < 64; j++)
 			assert_int_equal(blocks[i][j], 0x55);
@@ -198,14 +198,14 @@ static void beyond_two_mib(void **state)
 	assert_int_equal((uintptr_t)p % KMALLOC_MAX_SIZE, 0);
 	assert_int_equal(p[KMALLOC_MAX_SIZE - 1], 0);
 	kfree(p);
-	told_begin(&told);
+	capture_begin(&captured);
 	assert_null(kmalloc(too_much, GFP_KERNEL | __GFP_NOWARN));
 	assert_null(kvmalloc(huge, GFP_KERNEL | __GFP_NOWARN));
 	assert_null(kmalloc(too_much, GFP_KERNEL));
 	assert_null(kvmalloc(huge, GFP_KERNEL));
-	assert_int_equal(told_end(&told), 2);
-	assert_non_null(strstr(told.text, "kvmalloc() can allocate more"));
-	assert_non_null(strstr(told.text, " vmalloc() can allocate more"));
+	assert_int_equal(capture_end(&captured), 2);
+	assert_non_null(strstr(captured.text, "kvmalloc() can allocate more"));
+	assert_non_null(strstr(captured.text, " vmalloc() can allocate more"));
 	p = kvzalloc(INT_MAX, GFP_KERNEL);
 	if (p) {
 		p[INT_MAX - 1] = 1;

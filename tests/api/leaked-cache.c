@@ -9,9 +9,9 @@
 #include <sheaf/mempool.h>
 
 #include "kit/cache.h"
+#include "kit/capture.h"
 #include "kit/hooks.h"
 #include "kit/provider.h"
-#include "kit/told.h"
 #include "kit/unit.h"
 
 enum {
@@ -19,7 +19,7 @@ enum {
 	MANY = 400
 };
 
-static struct told told;
+static struct capture captured;
 static struct kmem_cache *s;
 static void *objects[MANY];
 
@@ -110,12 +110,12 @@ static void all_else_is_refused(void)
 	for (unsigned int i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
 		bool failed;
 
-		told_begin(&told);
+		capture_begin(&captured);
 		failed = calls[i].fails();
-		assert_int_equal(told_end(&told), 1);
+		assert_int_equal(capture_end(&captured), 1);
 		assert_true(failed);
-		assert_non_null(strstr(told.text, calls[i].name));
-		assert_non_null(strstr(told.text, "this cache was destroyed"));
+		assert_non_null(strstr(captured.text, calls[i].name));
+		assert_non_null(strstr(captured.text, "this cache was destroyed"));
 	}
 }
 
@@ -132,9 +132,9 @@ static struct slab_sheaf *leak(void)
 	}
 	sheaf = kmem_cache_prefill_sheaf(s, GFP_KERNEL, 8);
 	assert_non_null(sheaf);
-	told_begin(&told);
+	capture_begin(&captured);
 	kmem_cache_destroy(s);
-	assert_true(told_end(&told) > 1);
+	assert_true(capture_end(&captured) > 1);
 	return sheaf;
 }
 

@@ -15,10 +15,10 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 
+#include "kit/capture.h"
 #include "kit/check.h"
 #include "kit/process.h"
 #include "kit/refuse.h"
-#include "kit/told.h"
 #include "kit/unit.h"
 
 #define NOEXEC_SEAL 8u /* of memfd_create() */
@@ -78,7 +78,7 @@ static void slots_on_an_old_system(void **state)
 	assert_int_equal(in_child(never_sealed), 0);
 }
 
-static struct told told;
+static struct capture captured;
 
 static void lock_little(void)
 {
@@ -94,12 +94,12 @@ static void lock_little(void)
 	if (limit.rlim_cur == 0)
 		return;
 	CHECK(mlockall(MCL_FUTURE) == 0);
-	told_begin(&told);
+	capture_begin(&captured);
 	CHECK(!kmem_cache_create("locked", 64, NULL, 0));
 	CHECK(!kmalloc(64, GFP_KERNEL));
-	CHECK(told_end(&told) == 1);
-	CHECK(strstr(told.text, "mlockall()") && strstr(told.text, "ulimit -l"));
-	CHECK(!strstr(told.text, "ulimit -v"));
+	CHECK(capture_end(&captured) == 1);
+	CHECK(strstr(captured.text, "mlockall()") && strstr(captured.text, "ulimit -l"));
+	CHECK(!strstr(captured.text, "ulimit -v"));
 }
 
 static void locked_memory_is_named(void **state)
@@ -113,13 +113,14 @@ static void fails_because(const char *why)
 {
 	int lines;
 
-	told_begin(&told);
+	capture_begin(&captured);
 	for (int i = 0; i < 3; i++)
 		CHECK(!kmem_cache_create("refused", 64, NULL, 0) && !kmalloc(64, GFP_KERNEL));
-	lines = told_end(&told);
+	lines = capture_end(&captured);
 	/* Statistics may have been refused first. */
-	if (lines != 1 + !!strstr(told.text, "nothing is counted") || !strstr(told.text, why)) {
-		fprintf(stderr, "%s", told.text);
+	if (lines != 1 + !!strstr(captured.text, "nothing is counted") ||
+	    !strstr(captured.text, why)) {
+		fprintf(stderr, "%s", captured.text);
 		_exit(1);
 	}
 }

@@ -10,10 +10,10 @@
 #include <string.h>
 
 #include "kit/cache.h"
+#include "kit/capture.h"
 #include "kit/check.h"
 #include "kit/process.h"
 #include "kit/random.h"
-#include "kit/told.h"
 #include "kit/unit.h"
 
 enum {
@@ -32,7 +32,7 @@ static struct {
 	long elements[ELEMENTS];
 } few;
 
-static struct told told;
+static struct capture captured;
 
 static void *few_alloc(gfp_t gfp, void *data)
 {
@@ -188,7 +188,7 @@ static void misuse(void **state)
 	mempool_t *pool = make_pool(1), own;
 
 	(void)state;
-	told_begin(&told);
+	capture_begin(&captured);
 	assert_null(mempool_create(-5, few_alloc, few_free, &few));
 	assert_null(mempool_create(1, NULL, few_free, &few));
 	assert_null(mempool_create(1, few_alloc, NULL, &few));
@@ -200,11 +200,11 @@ static void misuse(void **state)
 	assert_int_equal(mempool_init_slab_pool(&own, 1, NULL), -EINVAL);
 	assert_false(mempool_initialized(&own));
 	mempool_exit(&own);
-	assert_int_equal(told_end(&told), 9);
-	told_begin(&told);
+	assert_int_equal(capture_end(&captured), 9);
+	capture_begin(&captured);
 	for (int i = 0; i < 2; i++)
 		mempool_free(mempool_alloc(pool, GFP_KERNEL | __GFP_ZERO), pool);
-	assert_int_equal(told_end(&told), 1);
+	assert_int_equal(capture_end(&captured), 1);
 	few.refuse = 1;
 	assert_null(mempool_create(1, few_alloc, few_free, &few));
 	assert_int_equal(mempool_init(&own, 1, few_alloc, few_free, &few), -ENOMEM);
@@ -212,12 +212,12 @@ static void misuse(void **state)
 	mempool_destroy(pool);
 	mempool_destroy(NULL);
 	nothing_is_out();
-	told_begin(&told);
+	capture_begin(&captured);
 	mempool_destroy(pool);
 	assert_int_equal(mempool_resize(pool, 2), -EINVAL);
 	assert_int_equal(mempool_resize(&own, 2), -EINVAL);
-	assert_int_equal(told_end(&told), 3);
-	assert_non_null(strstr(told.text, "mempool_destroy(0x"));
+	assert_int_equal(capture_end(&captured), 3);
+	assert_non_null(strstr(captured.text, "mempool_destroy(0x"));
 	/* The library's memory was not given twice. */
 	few.refuse = 0;
 	mempool_destroy(make_pool(1));
@@ -230,13 +230,13 @@ static void not_initialised(void **state)
 	mempool_t zero = {NULL}, wrong = {(void *)&few};
 
 	(void)state;
-	told_begin(&told);
+	capture_begin(&captured);
 	assert_null(mempool_alloc(&zero, GFP_KERNEL));
 	assert_null(mempool_alloc_preallocated(&zero));
 	mempool_free(&few, &zero);
 	assert_int_equal(mempool_resize(&zero, 2), -EINVAL);
 	mempool_exit(&wrong);
-	assert_int_equal(told_end(&told), 5);
+	assert_int_equal(capture_end(&captured), 5);
 	mempool_free(NULL, &zero);
 	mempool_exit(&zero);
 }

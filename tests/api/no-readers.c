@@ -5,9 +5,9 @@
 #include <sheaf/stats.h>
 
 #include "kit/by_hand.h"
+#include "kit/capture.h"
 #include "kit/options.h"
 #include "kit/process.h"
-#include "kit/told.h"
 #include "kit/unit.h"
 
 enum {
@@ -20,7 +20,7 @@ struct item {
 	struct sheaf_rcu_head rcu;
 };
 
-static struct told told;
+static struct capture captured;
 
 static uint64_t in_use(struct kmem_cache *s)
 {
@@ -40,18 +40,18 @@ static void free_after_provider(void)
 static void not_with_a_provider(void **state)
 {
 	(void)state;
-	told_begin(&told);
+	capture_begin(&captured);
 	assert_int_equal(in_child(free_after_provider), 0);
-	assert_int_equal(told_end(&told), 1);
-	assert_non_null(strstr(told.text, "sheaf_rcu_none"));
+	assert_int_equal(capture_end(&captured), 1);
+	assert_non_null(strstr(captured.text, "sheaf_rcu_none"));
 	errno = 4242;
 	assert_int_equal(sheaf_rcu_none(), 0);
 	assert_int_equal(sheaf_rcu_none(), 0);
 	assert_int_equal(errno, 4242);
-	told_begin(&told);
+	capture_begin(&captured);
 	assert_int_equal(sheaf_rcu_register(&by_hand_ops), -EBUSY);
-	assert_int_equal(told_end(&told), 1);
-	assert_non_null(strstr(told.text, "no readers"));
+	assert_int_equal(capture_end(&captured), 1);
+	assert_non_null(strstr(captured.text, "no readers"));
 }
 
 static void objects_are_freed_at_once(void **state)
@@ -81,9 +81,9 @@ static void objects_are_freed_at_once(void **state)
 	kvfree_rcu_barrier_on_cache(s);
 	kvfree_rcu_barrier();
 	assert_int_equal(kmem_cache_verify(s), 0);
-	told_begin(&told);
+	capture_begin(&captured);
 	kmem_cache_destroy(s);
-	assert_int_equal(told_end(&told), 0);
+	assert_int_equal(capture_end(&captured), 0);
 }
 
 static void blocks_are_freed_at_once(void **state)
@@ -107,18 +107,18 @@ static void blocks_are_freed_at_once(void **state)
 	kvfree_rcu_mightsleep(NULL);
 }
 
-static void misuse_is_told(void **state)
+static void misuse_is_reported(void **state)
 {
 	struct kmem_cache *s = KMEM_CACHE(item, SLAB_NO_MERGE);
 	struct item foreign;
 
 	(void)state;
-	told_begin(&told);
+	capture_begin(&captured);
 	kfree_rcu(&foreign, rcu);
 	kmem_cache_free_rcu(s, &foreign);
 	kfree_rcu_mightsleep(&foreign);
-	assert_true(told_end(&told) > 0);
-	assert_int_equal(told_reports(&told), 3);
+	assert_true(capture_end(&captured) > 0);
+	assert_int_equal(captured_reports(&captured), 3);
 	kmem_cache_destroy(s);
 }
 
@@ -162,7 +162,7 @@ int main(void)
 		cmocka_unit_test(not_with_a_provider),
 		cmocka_unit_test(objects_are_freed_at_once),
 		cmocka_unit_test(blocks_are_freed_at_once),
-		cmocka_unit_test(misuse_is_told),
+		cmocka_unit_test(misuse_is_reported),
 		cmocka_unit_test(typesafe_caches_can_be_made),
 		cmocka_unit_test(a_cache_with_a_provider_waits),
 	};

@@ -22,6 +22,7 @@
 
 #include "kit/blocks.h"
 #include "kit/cache.h"
+#include "kit/capture.h"
 #include "kit/check.h"
 #include "kit/hooks.h"
 #include "kit/needs.h"
@@ -29,7 +30,6 @@
 #include "kit/options.h"
 #include "kit/process.h"
 #include "kit/random.h"
-#include "kit/told.h"
 #include "kit/unit.h"
 
 enum {
@@ -40,7 +40,7 @@ enum {
 #define CONSTRUCTED UINT64_C(0xc0457c7ed)
 #define STAMPED	    8 /* bytes of each object */
 
-static struct told told;
+static struct capture captured;
 static void *held[MANY];
 
 static void construct(void *object)
@@ -156,13 +156,13 @@ static void misuse(void **state)
 	int foreign;
 
 	(void)state;
-	told_begin(&told);
+	capture_begin(&captured);
 	kmem_cache_free_nolock(s, &foreign);
 	kmem_cache_free_nolock(s, object + 8);
 	held[0] = kmem_cache_alloc(other, GFP_KERNEL);
 	kmem_cache_free_nolock(s, held[0]);
-	assert_true(told_end(&told) > 0);
-	assert_int_equal(told_reports(&told), 3);
+	assert_true(capture_end(&captured) > 0);
+	assert_int_equal(captured_reports(&captured), 3);
 	kmem_cache_free_nolock(s, object);
 	kmem_cache_free(other, held[0]);
 	all_is_there(s);
@@ -367,10 +367,10 @@ static void by_size(void **state)
 	kfree(small);
 	kfree_nolock(NULL);
 	kfree_nolock(ZERO_SIZE_PTR);
-	told_begin(&told);
+	capture_begin(&captured);
 	kfree_nolock(large);
 	kfree_nolock(mapped);
-	assert_int_equal(told_end(&told), 2);
+	assert_int_equal(capture_end(&captured), 2);
 	kfree(large);
 	kfree_bulk(2, neighbours);
 }

@@ -15,11 +15,11 @@
 #include <unistd.h>
 
 #include "kit/cache.h"
+#include "kit/capture.h"
 #include "kit/check.h"
 #include "kit/hooks.h"
 #include "kit/parts.h"
 #include "kit/process.h"
-#include "kit/told.h"
 #include "kit/unit.h"
 
 enum {
@@ -233,15 +233,15 @@ static void under_ulimit(void **state)
 {
 	(void)state;
 	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
-		static struct told told;
+		static struct capture captured;
 		int status;
 
-		told_begin(&told);
+		capture_begin(&captured);
 		status = run_limited(parts[i].name, (rlim_t)64 << 20);
-		told_end(&told);
+		capture_end(&captured);
 		if (status)
 			print_error("%s under ulimit -v 65536: status %#x\n%s", parts[i].name,
-				    (unsigned int)status, told.text);
+				    (unsigned int)status, captured.text);
 		assert_int_equal(status, 0);
 	}
 }
@@ -257,13 +257,14 @@ static void under_other_limits(void **state)
 /* Under a limit that leaves no room for the smallest range, creation fails with one line. */
 static void no_address_space(void **state)
 {
-	static struct told told;
+	static struct capture captured;
 
 	(void)state;
-	told_begin(&told);
+	capture_begin(&captured);
 	assert_int_equal(run_limited("no-cache", RLIM_INFINITY), 0);
-	told_end(&told);
-	assert_non_null(strstr(told.text, "limit of addresses, 1024 KiB. Raise it (ulimit -v)"));
+	capture_end(&captured);
+	assert_non_null(
+		strstr(captured.text, "limit of addresses, 1024 KiB. Raise it (ulimit -v)"));
 }
 
 /* The program has more already, so nothing can be mapped. */

@@ -11,9 +11,9 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
+#include "kit/capture.h"
 #include "kit/check.h"
 #include "kit/random.h"
-#include "kit/told.h"
 #include "kit/unit.h"
 
 #define MiB ((size_t)1 << 20)
@@ -96,11 +96,11 @@ static void nothing_else(void **state)
 static void who_frees_what(void **state)
 {
 	static void *p[POINTERS];
-	struct told told;
+	struct capture captured;
 	uint64_t seed = 21;
 
 	(void)state;
-	told_begin(&told);
+	capture_begin(&captured);
 	for (int i = 0; i < POINTERS; i++)
 		switch (random_below(&seed, 8)) {
 		case 0:
@@ -129,7 +129,7 @@ static void who_frees_what(void **state)
 			kfree(p[i]);
 		else
 			free(p[i]);
-	assert_int_equal(told_end(&told), 0);
+	assert_int_equal(capture_end(&captured), 0);
 }
 
 /* --- in a handler, wherever it interrupts the thread ------------------------------------------ */

@@ -15,11 +15,11 @@
 
 #include "kit/by_hand.h"
 #include "kit/cache.h"
+#include "kit/capture.h"
 #include "kit/check.h"
 #include "kit/needs.h"
 #include "kit/options.h"
 #include "kit/process.h"
-#include "kit/told.h"
 #include "kit/unit.h"
 
 enum {
@@ -30,7 +30,7 @@ enum {
 
 static struct kmem_cache *s;
 static void *held[MOST];
-static struct told told;
+static struct capture captured;
 
 /* The change of a counter; `should` if nothing is counted, or there are no sheaves. */
 #define MOVED(before, name, should)                                                                \
@@ -195,15 +195,15 @@ static void oversize(void **state)
 	/* Larger than a sheaf in a slot can ever be. */
 	kmem_cache_return_sheaf(s, GFP_KERNEL, prefilled(9000));
 	all_is_there();
-	told_begin(&told);
+	capture_begin(&captured);
 	assert_null(kmem_cache_prefill_sheaf(s, GFP_KERNEL, 262141));
-	assert_int_equal(told_end(&told), 1);
-	assert_non_null(strstr(told.text, "at most 262140"));
+	assert_int_equal(capture_end(&captured), 1);
+	assert_non_null(strstr(captured.text, "at most 262140"));
 	sheaf = prefilled(10);
-	told_begin(&told);
+	capture_begin(&captured);
 	assert_int_equal(kmem_cache_refill_sheaf(s, GFP_KERNEL, &sheaf, 262141), -EINVAL);
-	assert_int_equal(told_end(&told), 1);
-	assert_non_null(strstr(told.text, "kmem_cache_refill_sheaf(prefill"));
+	assert_int_equal(capture_end(&captured), 1);
+	assert_non_null(strstr(captured.text, "kmem_cache_refill_sheaf(prefill"));
 	kmem_cache_return_sheaf(s, GFP_KERNEL, sheaf);
 }
 
@@ -362,29 +362,29 @@ static void misuse(void **state)
 	void *p;
 
 	(void)state;
-	told_begin(&told);
+	capture_begin(&captured);
 	assert_null(kmem_cache_prefill_sheaf(s, GFP_KERNEL, 0));
 	kmem_cache_return_sheaf(s, GFP_KERNEL, NULL);
 	assert_int_equal(kmem_cache_sheaf_size(NULL), 0);
 	assert_null(kmem_cache_alloc_from_sheaf(s, GFP_KERNEL, NULL));
-	assert_int_equal(told_end(&told), 0);
+	assert_int_equal(capture_end(&captured), 0);
 
-	told_begin(&told);
+	capture_begin(&captured);
 	assert_int_equal(kmem_cache_refill_sheaf(s, GFP_KERNEL, &none, 5), -EINVAL);
 	assert_int_equal(kmem_cache_refill_sheaf(s, GFP_KERNEL, NULL, 5), -EINVAL);
 	kmem_cache_return_sheaf(other, GFP_KERNEL, sheaf);
 	assert_null(kmem_cache_alloc_from_sheaf(other, GFP_KERNEL, sheaf));
 	assert_int_equal(kmem_cache_refill_sheaf(other, GFP_KERNEL, &sheaf, 500), -EINVAL);
-	assert_int_equal(told_end(&told), 5);
-	assert_non_null(strstr(told.text, "kmem_cache_return_sheaf(other, sheaf 0x"));
+	assert_int_equal(capture_end(&captured), 5);
+	assert_non_null(strstr(captured.text, "kmem_cache_return_sheaf(other, sheaf 0x"));
 
 	kmem_cache_return_sheaf(s, GFP_KERNEL, sheaf);
-	told_begin(&told);
+	capture_begin(&captured);
 	kmem_cache_return_sheaf(s, GFP_KERNEL, sheaf);
 	p = kmem_cache_alloc_from_sheaf(s, GFP_KERNEL, sheaf);
 	assert_null(p);
 	assert_int_equal(kmem_cache_sheaf_size(sheaf), 0);
-	assert_int_equal(told_end(&told), 3);
+	assert_int_equal(capture_end(&captured), 3);
 	kmem_cache_destroy(other);
 	all_is_there();
 }

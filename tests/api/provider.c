@@ -6,10 +6,10 @@
 #include <string.h>
 
 #include "kit/by_hand.h"
-#include "kit/told.h"
+#include "kit/capture.h"
 #include "kit/unit.h"
 
-static struct told told;
+static struct capture captured;
 
 /* Fields that a later header may have. */
 struct newer {
@@ -40,24 +40,24 @@ static void works(const struct sheaf_rcu_ops *ops)
 	kmem_cache_free_rcu(s, object);
 	kvfree_rcu_barrier_on_cache(s);
 	assert_true(by_hand.barriers > barriers);
-	told_begin(&told);
+	capture_begin(&captured);
 	kmem_cache_destroy(s);
-	assert_int_equal(told_end(&told), 0);
+	assert_int_equal(capture_end(&captured), 0);
 }
 
 /* Registration fails, for the process and for a cache, with one line each that has this word. */
 static void is_refused(const struct sheaf_rcu_ops *ops, const char *word)
 {
-	told_begin(&told);
+	capture_begin(&captured);
 	assert_int_equal(sheaf_rcu_register(ops), -EINVAL);
-	assert_int_equal(told_end(&told), 1);
-	assert_non_null(strstr(told.text, word));
+	assert_int_equal(capture_end(&captured), 1);
+	assert_non_null(strstr(captured.text, word));
 	if (!ops)
 		return;
-	told_begin(&told);
+	capture_begin(&captured);
 	assert_null(cache_with(ops));
-	assert_int_equal(told_end(&told), 1);
-	assert_non_null(strstr(told.text, word));
+	assert_int_equal(capture_end(&captured), 1);
+	assert_non_null(strstr(captured.text, word));
 }
 
 /* The bytes after its size belong to others. */

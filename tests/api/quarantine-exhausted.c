@@ -5,17 +5,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kit/capture.h"
 #include "kit/check.h"
 #include "kit/objects.h"
 #include "kit/process.h"
-#include "kit/told.h"
 #include "kit/unit.h"
 
 enum {
 	MANY = 1000
 };
 
-static struct told told;
+static struct capture captured;
 static void *seen[MANY];
 
 static void silent(const char *options, void (*body)(void), const char *says)
@@ -23,11 +23,11 @@ static void silent(const char *options, void (*body)(void), const char *says)
 	int how, lines;
 
 	setenv("SHEAF_OPTIONS", options, 1);
-	told_begin(&told);
+	capture_begin(&captured);
 	how = in_child(body);
-	lines = told_end(&told);
-	if (how || lines != (says ? 1 : 0) || (says && !strstr(told.text, says)))
-		fail_msg("ended with %x, and said:\n%s", how, told.text);
+	lines = capture_end(&captured);
+	if (how || lines != (says ? 1 : 0) || (says && !strstr(captured.text, says)))
+		fail_msg("ended with %x, and said:\n%s", how, captured.text);
 }
 
 /* An object in quarantine is not allocated again. */

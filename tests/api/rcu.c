@@ -12,12 +12,12 @@
 
 #include "kit/by_hand.h"
 #include "kit/cache.h"
+#include "kit/capture.h"
 #include "kit/check.h"
 #include "kit/clock.h"
 #include "kit/needs.h"
 #include "kit/options.h"
 #include "kit/process.h"
-#include "kit/told.h"
 #include "kit/unit.h"
 
 enum {
@@ -31,7 +31,7 @@ struct item {
 	uint64_t end[4];
 };
 
-static struct told told;
+static struct capture captured;
 
 static struct kmem_cache *make_items(const char *name, slab_flags_t flags)
 {
@@ -69,9 +69,9 @@ static bool is_one_of(struct item *const *items, unsigned int n, const void *obj
 static void destroy(struct kmem_cache *s)
 {
 	assert_int_equal(kmem_cache_verify(s), 0);
-	told_begin(&told);
+	capture_begin(&captured);
 	kmem_cache_destroy(s);
-	assert_int_equal(told_end(&told), 0);
+	assert_int_equal(capture_end(&captured), 0);
 }
 
 static void nothing_is_used_before_its_grace_period(void **state)
@@ -284,14 +284,14 @@ static void foreign_pointers_are_reported(void **state)
 	static struct item foreign;
 
 	(void)state;
-	told_begin(&told);
+	capture_begin(&captured);
 	kfree_rcu(&foreign, rcu);
-	assert_int_equal(told_end(&told), 1);
-	assert_non_null(strstr(told.text, "kfree_rcu("));
-	told_begin(&told);
+	assert_int_equal(capture_end(&captured), 1);
+	assert_non_null(strstr(captured.text, "kfree_rcu("));
+	capture_begin(&captured);
 	kfree_rcu_mightsleep(&foreign);
-	assert_int_equal(told_end(&told), 1);
-	assert_non_null(strstr(told.text, "kfree_rcu_mightsleep("));
+	assert_int_equal(capture_end(&captured), 1);
+	assert_non_null(strstr(captured.text, "kfree_rcu_mightsleep("));
 }
 
 static void retire_in_child(void)
@@ -427,15 +427,15 @@ static void no_provider_is_fatal(void **state)
 	int status;
 
 	(void)state;
-	told_begin(&told);
+	capture_begin(&captured);
 	status = in_child(use_without_provider);
-	assert_int_equal(told_end(&told), 1);
+	assert_int_equal(capture_end(&captured), 1);
 	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
-	assert_non_null(strstr(told.text, "rcu-nobody"));
-	assert_non_null(strstr(told.text, "sheaf_urcu_register(0)"));
-	told_begin(&told);
+	assert_non_null(strstr(captured.text, "rcu-nobody"));
+	assert_non_null(strstr(captured.text, "sheaf_urcu_register(0)"));
+	capture_begin(&captured);
 	s = kmem_cache_create("rcu-typesafe-nobody", 64, NULL, SLAB_TYPESAFE_BY_RCU);
-	assert_int_equal(told_end(&told), 1);
+	assert_int_equal(capture_end(&captured), 1);
 	assert_null(s);
 }
 
@@ -463,9 +463,9 @@ static void use_own_provider(void)
 			kfree_rcu_mightsleep(items[i]);
 	kvfree_rcu_barrier_on_cache(s);
 	CHECK(look(s).objects_in_use == 0);
-	told_begin(&told);
+	capture_begin(&captured);
 	kmem_cache_destroy(s);
-	CHECK(told_end(&told) == 0);
+	CHECK(capture_end(&captured) == 0);
 }
 
 static void a_provider_of_one_cache_suffices(void **state)
@@ -481,14 +481,14 @@ static void providers(void **state)
 	struct item *item;
 
 	(void)state;
-	told_begin(&told);
+	capture_begin(&captured);
 	assert_int_equal(sheaf_rcu_register(NULL), -EINVAL);
-	assert_int_equal(told_end(&told), 1);
+	assert_int_equal(capture_end(&captured), 1);
 	assert_int_equal(sheaf_rcu_register(&by_hand_ops), 0);
 	assert_int_equal(sheaf_rcu_register(&by_hand_ops), 0);
-	told_begin(&told);
+	capture_begin(&captured);
 	assert_int_equal(sheaf_rcu_register(&another), -EBUSY);
-	assert_int_equal(told_end(&told), 1);
+	assert_int_equal(capture_end(&captured), 1);
 	/* A provider of one cache. */
 	s = kmem_cache_create("rcu-own", sizeof(struct item), &args, 0);
 	assert_non_null(s);

@@ -11,19 +11,19 @@
 #include <string.h>
 
 #include "kit/cache.h"
+#include "kit/capture.h"
 #include "kit/check.h"
 #include "kit/guarded.h"
 #include "kit/hooks.h"
 #include "kit/needs.h"
 #include "kit/process.h"
-#include "kit/told.h"
 #include "kit/unit.h"
 
 #define BYTES	 16384 /* slab_sample, in tests/meson.build */
 #define EXPECTED 1000  /* samples */
 #define MANY	 500
 
-static struct told told;
+static struct capture captured;
 static volatile char sink;
 static unsigned int nr_samples;
 
@@ -278,12 +278,12 @@ static void leaks_name_stacks(void **state)
 	for (int i = 0; i < 20 * MANY; i++)
 		see(objects[i] = kmem_cache_alloc(s, GFP_KERNEL), 1024);
 	assert_true(nr_samples > 0);
-	told_begin(&told);
+	capture_begin(&captured);
 	kmem_cache_destroy(s);
-	assert_true(told_end(&told) > 0);
-	assert_non_null(strstr(told.text, "libsheaf: LEAK sampled: "));
-	assert_non_null(strstr(told.text, " guarded objects of 1024 bytes in use when it is "
-					  "destroyed, by the stack that allocated them:\n"));
+	assert_true(capture_end(&captured) > 0);
+	assert_non_null(strstr(captured.text, "libsheaf: LEAK sampled: "));
+	assert_non_null(strstr(captured.text, " guarded objects of 1024 bytes in use when it is "
+					      "destroyed, by the stack that allocated them:\n"));
 	for (int i = 0; i < 20 * MANY; i++)
 		kmem_cache_free(s, objects[i]);
 }
@@ -305,9 +305,9 @@ static void a_use_after_free_is_found(void **state)
 	int how;
 
 	(void)state;
-	told_begin(&told);
+	capture_begin(&captured);
 	how = in_child(use_freed);
-	told_end(&told);
+	capture_end(&captured);
 	/* cmocka's handler, which in_child() takes away, is in the place of the library's. */
 	assert_int_equal(how, SIGSEGV);
 }

@@ -19,8 +19,8 @@
 
 #include "kit/by_hand.h"
 #include "kit/cache.h"
+#include "kit/capture.h"
 #include "kit/process.h"
-#include "kit/told.h"
 #include "kit/unit.h"
 
 enum {
@@ -161,48 +161,48 @@ static void ctor(void *object)
 static void what_contradicts_is_refused(void **state)
 {
 	struct kmem_cache_args args = {.ctor = ctor};
-	struct told told;
+	struct capture captured;
 
 	(void)state;
-	told_begin(&told);
+	capture_begin(&captured);
 	assert_null(kmem_cache_create("a", SIZE, &args, SLAB_SECRET));
 	assert_null(kmem_cache_create("b", SIZE, NULL, SLAB_SECRET | SLAB_TYPESAFE_BY_RCU));
 	assert_null(kmem_cache_create("c", SIZE, NULL, SLAB_SECRET | SLAB_POISON));
 	assert_null(kmem_buckets_create("d", SLAB_SECRET, 0, 0, NULL));
-	assert_int_equal(told_end(&told), 4);
-	assert_non_null(strstr(told.text, "SLAB_SECRET clears objects"));
+	assert_int_equal(capture_end(&captured), 4);
+	assert_non_null(strstr(captured.text, "SLAB_SECRET clears objects"));
 }
 
 /* kmalloc's memory is not locked. */
 static void no_secret_moves_to_another_cache(void **state)
 {
 	unsigned char *object = kmem_cache_alloc(s, GFP_KERNEL);
-	struct told told;
+	struct capture captured;
 
 	(void)state;
 	assert_non_null(object);
 	memset(object, 0x5a, SIZE);
 	assert_ptr_equal(krealloc(object, 1, GFP_KERNEL), object);
 	assert_ptr_equal(krealloc(object, SIZE, GFP_KERNEL), object);
-	told_begin(&told);
+	capture_begin(&captured);
 	assert_null(krealloc(object, SIZE + 1, GFP_KERNEL));
 	assert_null(kvrealloc(object, 3 << 20, GFP_KERNEL));
-	assert_int_equal(told_end(&told), 2);
-	assert_non_null(strstr(told.text, "\"secrets\" with SLAB_SECRET"));
+	assert_int_equal(capture_end(&captured), 2);
+	assert_non_null(strstr(captured.text, "\"secrets\" with SLAB_SECRET"));
 	assert_int_equal(object[SIZE - 1], 0x5a);
 	kmem_cache_free(s, object);
 }
 
 static void fails_halfway(void)
 {
-	struct told told;
+	struct capture captured;
 
 	take_all();
-	told_begin(&told);
+	capture_begin(&captured);
 	locking.fails = true;
 	while (kmem_cache_alloc(s, GFP_KERNEL))
 		;
-	CHECK(told_end(&told) == 1);
+	CHECK(capture_end(&captured) == 1);
 	CHECK(locking.address && !has_flags(locking.address, " dd", "") &&
 	      !has_flags(locking.address, " lo", ""));
 	locking.fails = false;
@@ -220,25 +220,25 @@ static void nothing_stays_locked_after_a_failure(void **state)
 static void may_not_lock(void)
 {
 	struct rlimit none = {0, 0};
-	struct told told;
+	struct capture captured;
 
 	take_all();
 	CHECK(setrlimit(RLIMIT_MEMLOCK, &none) == 0);
 	CHECK(getuid() || setuid(NOBODY) == 0);
-	told_begin(&told);
+	capture_begin(&captured);
 	for (unsigned int i = 0; i < 2; i++) {
 		while (kmem_cache_alloc(s, GFP_KERNEL))
 			;
 	}
-	CHECK(told_end(&told) == 1);
-	CHECK(strstr(told.text, "secrets: the system refused to lock a slab"));
-	CHECK(strstr(told.text, "ulimit -l"));
+	CHECK(capture_end(&captured) == 1);
+	CHECK(strstr(captured.text, "secrets: the system refused to lock a slab"));
+	CHECK(strstr(captured.text, "ulimit -l"));
 	/* Existing objects stay usable. */
 	kmem_cache_free(s, objects[0]);
 	CHECK(kmem_cache_alloc(s, GFP_KERNEL) == objects[0]);
 }
 
-static void who_may_not_lock_is_told_once(void **state)
+static void who_may_not_lock_is_reported_once(void **state)
 {
 	(void)state;
 	if (!LOCKS)
@@ -271,7 +271,7 @@ int main(void)
 		cmocka_unit_test(what_contradicts_is_refused),
 		cmocka_unit_test(no_secret_moves_to_another_cache),
 		cmocka_unit_test(nothing_stays_locked_after_a_failure),
-		cmocka_unit_test(who_may_not_lock_is_told_once),
+		cmocka_unit_test(who_may_not_lock_is_reported_once),
 	};
 
 	return cmocka_run_group_tests_name("secret", tests, set_up, tear_down);

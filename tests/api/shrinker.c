@@ -5,7 +5,7 @@
 #include <sheaf/trim.h>
 #include <string.h>
 
-#include "kit/told.h"
+#include "kit/capture.h"
 #include "kit/unit.h"
 
 /* Members that later headers may have. */
@@ -19,7 +19,7 @@ struct newer_control {
 	uint64_t unknown[20];
 };
 
-static struct told told;
+static struct capture captured;
 static unsigned int scans;
 
 static unsigned long one(struct shrinker *shrinker, struct shrink_control *sc)
@@ -107,10 +107,10 @@ static void unknown_members_are_refused(void **state)
 	assert_non_null(newer);
 	newer->unknown[19] = newer;
 	scans = 0;
-	told_begin(&told);
+	capture_begin(&captured);
 	shrinker_register(&newer->known);
-	assert_int_equal(told_end(&told), 1);
-	assert_non_null(strstr(told.text, "shrinker_register(versions): it has a member"));
+	assert_int_equal(capture_end(&captured), 1);
+	assert_non_null(strstr(captured.text, "shrinker_register(versions): it has a member"));
 	sheaf_trim(0);
 	assert_int_equal(scans, 0);
 	newer->unknown[19] = NULL;
@@ -127,10 +127,10 @@ static void sizes_of_no_version(void **state)
 	(void)state;
 	errno = 4242;
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
-		told_begin(&told);
+		capture_begin(&captured);
 		assert_null(alloc(sizes[i][0], sizes[i][1]));
-		assert_int_equal(told_end(&told), 1);
-		assert_non_null(strstr(told.text, "shrinker_alloc(versions): no version"));
+		assert_int_equal(capture_end(&captured), 1);
+		assert_non_null(strstr(captured.text, "shrinker_alloc(versions): no version"));
 	}
 	assert_int_equal(errno, 4242);
 }
@@ -143,11 +143,11 @@ static void freed_twice(void **state)
 	(void)state;
 	shrinker_register(shrinker);
 	shrinker_free(shrinker);
-	told_begin(&told);
+	capture_begin(&captured);
 	shrinker_free(shrinker);
 	shrinker_register(shrinker);
-	assert_int_equal(told_end(&told), 2);
-	assert_non_null(strstr(told.text, "the shrinker was freed before"));
+	assert_int_equal(capture_end(&captured), 2);
+	assert_non_null(strstr(captured.text, "the shrinker was freed before"));
 	/* The library's memory was not given twice. */
 	for (int i = 0; i < 2; i++)
 		others[i] = alloc(sizeof(struct shrinker), sizeof(struct shrink_control));

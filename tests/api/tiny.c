@@ -7,8 +7,8 @@
 #include <sheaf/slab.h>
 
 #include "kit/cache.h"
+#include "kit/capture.h"
 #include "kit/hooks.h"
-#include "kit/told.h"
 #include "kit/unit.h"
 
 enum {
@@ -16,7 +16,7 @@ enum {
 	SIZE = 100
 };
 
-static struct told told;
+static struct capture captured;
 
 static void no_cache_has_sheaves(void **state)
 {
@@ -77,13 +77,13 @@ static void checked_slabs_stay(void **state)
 	object = kmem_cache_alloc(s, GFP_KERNEL);
 	kmem_cache_free(s, object);
 	object[3] = 1;
-	told_begin(&told);
+	capture_begin(&captured);
 	kmem_cache_free(s, kmem_cache_alloc(s, GFP_KERNEL));
-	assert_true(told_end(&told) > 0);
-	assert_non_null(strstr(told.text, "BUG checked: Poison overwritten"));
-	told_begin(&told);
+	assert_true(capture_end(&captured) > 0);
+	assert_non_null(strstr(captured.text, "BUG checked: Poison overwritten"));
+	capture_begin(&captured);
 	kmem_cache_free(s, object);
-	assert_true(told_end(&told) > 0);
+	assert_true(capture_end(&captured) > 0);
 	kmem_cache_destroy(s);
 }
 

@@ -13,10 +13,10 @@
 
 #include "kit/blocks.h"
 #include "kit/cache.h"
+#include "kit/capture.h"
 #include "kit/check.h"
 #include "kit/hooks.h"
 #include "kit/process.h"
-#include "kit/told.h"
 #include "kit/unit.h"
 
 /* These letters, whatever slab_debug gives to others. */
@@ -29,7 +29,7 @@ enum {
 	ROUNDS = 200
 };
 
-static struct told told;
+static struct capture captured;
 static char text[1 << 20];
 
 static __attribute__((noinline)) void *once(struct kmem_cache *s)
@@ -50,12 +50,12 @@ static void free_all(struct kmem_cache *s, void **objects, int n)
 
 static void one_fault(struct kmem_cache *s, int faults, const char *what, const char *fix)
 {
-	told_begin(&told);
+	capture_begin(&captured);
 	assert_int_equal(kmem_cache_validate(s), faults);
-	assert_true(told_end(&told) > 0);
-	assert_non_null(strstr(told.text, what));
-	assert_non_null(strstr(told.text, fix));
-	assert_non_null(strstr(told.text, "Found by kmem_cache_validate("));
+	assert_true(capture_end(&captured) > 0);
+	assert_non_null(strstr(captured.text, what));
+	assert_non_null(strstr(captured.text, fix));
+	assert_non_null(strstr(captured.text, "Found by kmem_cache_validate("));
 }
 
 static void finds_what_was_overwritten(void **state)
@@ -98,11 +98,11 @@ static void caches_without_letters(void **state)
 	kmem_cache_free_bulk(s, OBJECTS, objects);
 	assert_int_equal(kmem_cache_validate(s), 0);
 	kmem_cache_destroy(s);
-	told_begin(&told);
+	capture_begin(&captured);
 	assert_int_equal(kmem_cache_validate(s), -EINVAL);
 	assert_int_equal(kmem_cache_print_traces(s, 1, SHEAF_ALLOC_TRACES, SHEAF_STATS_TEXT),
 			 -EINVAL);
-	assert_int_equal(told_end(&told), 2);
+	assert_int_equal(capture_end(&captured), 2);
 }
 
 /* --- with threads ----------------------------------------------------------------------------- */
@@ -158,7 +158,7 @@ static void others_go_on(void **state)
 	pthread_t threads[5];
 
 	(void)state;
-	told_begin(&told);
+	capture_begin(&captured);
 	for (int i = 0; i < 4; i++)
 		pthread_create(&threads[i], NULL, use, caches_used[i % 2]);
 	pthread_create(&threads[4], NULL, come_and_go, NULL);
@@ -171,7 +171,7 @@ static void others_go_on(void **state)
 	__atomic_store_n(&stop, 1, __ATOMIC_RELAXED);
 	for (int i = 0; i < 5; i++)
 		pthread_join(threads[i], NULL);
-	assert_int_equal(told_end(&told), 0);
+	assert_int_equal(capture_end(&captured), 0);
 	for (int i = 0; i < 2; i++) {
 		assert_int_equal(kmem_cache_verify(caches_used[i]), 0);
 		kmem_cache_destroy(caches_used[i]);
@@ -302,20 +302,21 @@ static void leaks(void)
 	execl("/proc/self/exe", "traces", "leaks", (char *)NULL);
 }
 
-static void leaks_are_told_at_exit(void **state)
+static void leaks_are_reported_at_exit(void **state)
 {
 	int status;
 
 	(void)state;
-	told_begin(&told);
+	capture_begin(&captured);
 	status = in_child(leaks);
-	assert_true(told_end(&told) > 0);
+	assert_true(capture_end(&captured) > 0);
 	assert_int_equal(status, 0);
-	assert_non_null(strstr(told.text,
+	assert_non_null(strstr(captured.text,
 			       "libsheaf: LEAK leaky: 1 object of 32 bytes in use at exit, by the "
 			       "stack that allocated them:\n1 object of 32 bytes, such as 0x"));
-	assert_non_null(strstr(told.text, "libsheaf: LEAK leaky plain: 1 object of 48 bytes in use "
-					  "at exit; slab_debug=U shows"));
+	assert_non_null(strstr(captured.text,
+			       "libsheaf: LEAK leaky plain: 1 object of 48 bytes in use "
+			       "at exit; slab_debug=U shows"));
 }
 
 int main(int argc, char **argv)
@@ -326,7 +327,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(groups_by_stack),
 		cmocka_unit_test(wrong_calls),
 		cmocka_unit_test(many_stacks),
-		cmocka_unit_test(leaks_are_told_at_exit),
+		cmocka_unit_test(leaks_are_reported_at_exit),
 		cmocka_unit_test(others_go_on),
 	};
 

@@ -17,9 +17,9 @@
 #include <sheaf/trim.h>
 #include <signal.h>
 
+#include "kit/capture.h"
 #include "kit/check.h"
 #include "kit/process.h"
-#include "kit/told.h"
 #include "kit/unit.h"
 
 /* Weak: a call without a body here is NULL below. */
@@ -301,7 +301,7 @@ static bool is_among(const char *name, const char *const *names, size_t n)
 
 static const struct call *running;
 static bool used, by_handler;
-static struct told told;
+static struct capture captured;
 
 static void on_signal(int number)
 {
@@ -347,18 +347,18 @@ static const char *wrong_report(const struct call *call, int lines)
 	if (lines != 1)
 		return "not one line";
 	snprintf(begin, sizeof(begin), "libsheaf: %s(NULL", call->name + strspn(call->name, "_"));
-	return call->takes_handle && strncmp(told.text, begin, strlen(begin)) != 0
+	return call->takes_handle && strncmp(captured.text, begin, strlen(begin)) != 0
 		       ? "the line does not begin with call(NULL"
 		       : NULL;
 }
 
 /* Lines of the first use in each process, such as where there is no rseq. */
-static struct told at_first_use;
+static struct capture at_first_use;
 
 /* Remove those lines from what was captured; returns the number of the others. */
 static int lines_of_call(void)
 {
-	char *line = told.text, *end;
+	char *line = captured.text, *end;
 	int lines = 0;
 
 	while ((end = strchr(line, '\n')) != NULL) {
@@ -379,17 +379,17 @@ static bool is_right(const struct call *call)
 	const char *fault = "tests/calls/calls.c does not make this call";
 	int status, lines;
 
-	told.text[0] = '\0';
+	captured.text[0] = '\0';
 	if (call->run) {
 		running = call;
-		told_begin(&told);
+		capture_begin(&captured);
 		status = in_child(in_a_process);
-		told_end(&told);
+		capture_end(&captured);
 		lines = lines_of_call();
 		fault = status ? "the process failed" : wrong_report(call, lines);
 	}
 	if (fault)
-		print_error("%s(): %s\n%s", call->name, fault, told.text);
+		print_error("%s(): %s\n%s", call->name, fault, captured.text);
 	return !fault;
 }
 
@@ -408,10 +408,10 @@ static void all_calls(bool in_use, bool in_handler)
 static int set_up(void **state)
 {
 	(void)state;
-	told_begin(&at_first_use);
+	capture_begin(&at_first_use);
 	if (in_child(use))
 		return -1;
-	told_end(&at_first_use);
+	capture_end(&at_first_use);
 	return 0;
 }
 

@@ -9,8 +9,8 @@
 #include "debug/object.h"
 #include "debug/sample.h"
 #include "kit/cache.h"
+#include "kit/capture.h"
 #include "kit/process.h"
-#include "kit/told.h"
 #include "kit/unit.h"
 #include "os/options/options.h"
 #include "os/report/report.h"
@@ -25,7 +25,7 @@
 #define O DEBUG_NOT_LARGER
 #define Q DEBUG_QUARANTINE
 
-static struct told told;
+static struct capture captured;
 
 /* What the text of SHEAF_OPTIONS gives to a cache of this name. */
 static slab_flags_t flags_of(const char *text, const char *name)
@@ -75,11 +75,11 @@ static void letters(void **state)
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
 		if (flags_of(cases[i].text, cases[i].name) != cases[i].flags)
 			fail_msg("%s of %s", cases[i].name, cases[i].text);
-	told_begin(&told);
+	capture_begin(&captured);
 	flags_of("verbose;slab_debug=Z,conn;slab_nomerge", "conn");
 	assert_int_equal(os_options.verbose, 1);
 	assert_int_equal(os_options.nomerge, 1);
-	assert_int_equal(told_end_kept(&told), 0);
+	assert_int_equal(capture_end_deferred(&captured), 0);
 }
 
 static void what_a_creator_says_counts(void **state)
@@ -95,8 +95,8 @@ static void what_a_creator_says_counts(void **state)
 
 static void says(const char *what)
 {
-	assert_int_equal(told_end_kept(&told), 1);
-	assert_non_null(strstr(told.text, what));
+	assert_int_equal(capture_end_deferred(&captured), 1);
+	assert_non_null(strstr(captured.text, what));
 }
 
 static void bad_input(void **state)
@@ -104,39 +104,39 @@ static void bad_input(void **state)
 	char longer[2 * OS_TEXT];
 
 	(void)state;
-	told_begin(&told);
+	capture_begin(&captured);
 	assert_false(debug_parse("FYX"));
-	assert_int_equal(told_end_kept(&told), 2);
-	assert_non_null(
-		strstr(told.text, "unknown letter 'Y' in \"FYX\" ignored. The letters are F ("));
+	assert_int_equal(capture_end_deferred(&captured), 2);
+	assert_non_null(strstr(captured.text,
+			       "unknown letter 'Y' in \"FYX\" ignored. The letters are F ("));
 	assert_int_equal(debug_flags_of("conn", 0), F);
 	/* A name that is also an option is probably meant as an option. */
-	told_begin(&told);
+	capture_begin(&captured);
 	os_options_parse("slab_debug=F,stats");
 	says("\"stats\" after a comma is the name of a cache for slab_debug");
-	told_begin(&told);
+	capture_begin(&captured);
 	os_options_parse("slab_debug=F;PZY,conn");
 	assert_false(debug_parse(os_options.slab_debug));
 	says("unknown letter 'Y' in \"PZY\"");
 	assert_int_equal(debug_flags_of("conn", 0), P | Z);
-	told_begin(&told);
+	capture_begin(&captured);
 	assert_false(os_options_parse("slab_debug=F;vrebose"));
 	says("did you mean \"verbose\"?");
 	memset(longer, 'F', sizeof(longer));
 	memcpy(longer, "slab_debug=", 11);
 	longer[sizeof(longer) - 1] = '\0';
-	told_begin(&told);
+	capture_begin(&captured);
 	assert_false(os_options_parse(longer));
 	says("the last block is left out");
-	told_begin(&told);
+	capture_begin(&captured);
 	flags_of("slab_debug=F,one,tw*,three", "one");
 	debug_flags_of("three", 0);
 	debug_report_unmatched();
 	says("no cache matched \"tw*\"");
-	told_begin(&told);
+	capture_begin(&captured);
 	flags_of("slab_debug=F,,", "conn");
 	debug_report_unmatched();
-	assert_int_equal(told_end_kept(&told), 0);
+	assert_int_equal(capture_end_deferred(&captured), 0);
 }
 
 /* Zones, records and objects are where they should be, whatever the size and alignment. */
@@ -226,17 +226,17 @@ static void debug_caches_are_not_merged(void **state)
 	flags_of("", "one");
 }
 
-static bool overflow_is_told(char *block, size_t size)
+static bool overflow_is_reported(char *block, size_t size)
 {
 	volatile size_t at = size; /* compilers know the size, too */
 
 	block[at] = 1;
-	told_begin(&told);
+	capture_begin(&captured);
 	kfree(block);
-	return told_end(&told) > 0 && strstr(told.text, ": kmalloc Redzone overwritten");
+	return capture_end(&captured) > 0 && strstr(captured.text, ": kmalloc Redzone overwritten");
 }
 
-#define CONSTANT_IS_EXACT(size) assert_true(overflow_is_told(kmalloc(size, GFP_KERNEL), size))
+#define CONSTANT_IS_EXACT(size) assert_true(overflow_is_reported(kmalloc(size, GFP_KERNEL), size))
 
 /* kmalloc() of a size: what follows its last byte is a red zone; its last word, of a large
  * constant. */
@@ -252,31 +252,31 @@ static void kmalloc_gap(void **state)
 	block = kmalloc(18, GFP_KERNEL);
 	assert_int_equal(ksize(block), 18);
 	memset(block, 1, after + 1);
-	told_begin(&told);
+	capture_begin(&captured);
 	kfree(block);
-	assert_true(told_end(&told) > 0);
-	assert_non_null(strstr(told.text, "BUG kmalloc-32: kmalloc Redzone overwritten"));
-	assert_non_null(strstr(told.text, "@offset=18..18. First byte 0x01 instead of 0xcc"));
+	assert_true(capture_end(&captured) > 0);
+	assert_non_null(strstr(captured.text, "BUG kmalloc-32: kmalloc Redzone overwritten"));
+	assert_non_null(strstr(captured.text, "@offset=18..18. First byte 0x01 instead of 0xcc"));
 	CONSTANT_IS_EXACT(63);
 	CONSTANT_IS_EXACT(72);
 	CONSTANT_IS_EXACT(127);
 	CONSTANT_IS_EXACT(1000);
 	for (any = 1; any < 9000; any += 1 + any / 8)
 		if (kmalloc_size_roundup(any) > any && any <= KMALLOC_MAX_CACHE_SIZE)
-			assert_true(overflow_is_told(kmalloc(any, GFP_NOWAIT), any));
+			assert_true(overflow_is_reported(kmalloc(any, GFP_NOWAIT), any));
 	block = kmalloc(1001, GFP_KERNEL);
 	assert_true(ksize(block) == 1001 || ksize(block) == 1008);
 	kfree(block);
 	block = kmalloc_node(18, GFP_KERNEL, NUMA_NO_NODE);
 	assert_int_equal(ksize(block), 18);
 	block[after] = 1;
-	told_begin(&told);
+	capture_begin(&captured);
 	kfree(block);
-	assert_true(told_end(&told) > 0);
+	assert_true(capture_end(&captured) > 0);
 	block = kzalloc(100, GFP_KERNEL);
 	for (int i = 0; i < 100; i++)
 		assert_int_equal(block[i], 0);
-	told_begin(&told);
+	capture_begin(&captured);
 	block = krealloc(block, 70, GFP_KERNEL | __GFP_ZERO);
 	assert_int_equal(ksize(block), 70);
 	block = krealloc(block, 120, GFP_KERNEL | __GFP_ZERO);
@@ -284,15 +284,15 @@ static void kmalloc_gap(void **state)
 	kfree(block);
 	kfree_sensitive(kmalloc(33, GFP_KERNEL));
 	kfree(kstrdup("seventeen letters", GFP_KERNEL));
-	assert_int_equal(told_end(&told), 0);
+	assert_int_equal(capture_end(&captured), 0);
 	/* What was written behind a block is found also if the block shrinks in place. */
 	any = 100;
 	block = kmalloc(any, GFP_KERNEL);
 	block[any] = 1;
-	told_begin(&told);
+	capture_begin(&captured);
 	kfree(krealloc(block, 98, GFP_KERNEL));
-	assert_true(told_end(&told) > 0);
-	assert_non_null(strstr(told.text, "@offset=100..100. First byte 0x01 instead of 0xcc"));
+	assert_true(capture_end(&captured) > 0);
+	assert_non_null(strstr(captured.text, "@offset=100..100. First byte 0x01 instead of 0xcc"));
 	flags_of("", "");
 }
 
@@ -300,12 +300,12 @@ static void kmalloc_gap(void **state)
 
 static void ignored_at(struct kmem_cache *s, void *pointer, const char *place, const char *advice)
 {
-	told_begin(&told);
+	capture_begin(&captured);
 	kmem_cache_free(s, pointer);
-	assert_true(told_end(&told) > 0);
-	if (!strstr(told.text, "Invalid object pointer") || !strstr(told.text, place) ||
-	    !strstr(told.text, advice))
-		fail_msg("%s", told.text);
+	assert_true(capture_end(&captured) > 0);
+	if (!strstr(captured.text, "Invalid object pointer") || !strstr(captured.text, place) ||
+	    !strstr(captured.text, advice))
+		fail_msg("%s", captured.text);
 }
 
 static void pointers_beside_objects(void **state)
@@ -339,7 +339,7 @@ static void nothing_was_ever_there(void **state)
 	while (slab_is_prepared(slabs, slab, --index));
 	ignored_at(s, slab_object(slabs, slab, index), "", "no object was ever allocated at this");
 	ignored_at(s, slab_object(slabs, slab, index) + 4, "", "no object was ever allocated at");
-	assert_null(strstr(told.text, "slab_debug with U"));
+	assert_null(strstr(captured.text, "slab_debug with U"));
 	kmem_cache_free(s, object);
 	kmem_cache_destroy(s);
 }
@@ -389,12 +389,12 @@ static void failures(void **state)
 	unsigned int failed;
 
 	(void)state;
-	told_begin(&told);
+	capture_begin(&captured);
 	os_options.failslab_probability = 20;
 	failed = count_failures(s, 1000, GFP_KERNEL);
 	assert_in_range(failed, 100, 300);
-	assert_int_equal(told_end(&told), 1);
-	assert_non_null(strstr(told.text, "an allocation from failing fails on purpose"));
+	assert_int_equal(capture_end(&captured), 1);
+	assert_non_null(strstr(captured.text, "an allocation from failing fails on purpose"));
 	assert_int_equal(count_failures(s, 1000, GFP_KERNEL | __GFP_NOFAIL), 0);
 	assert_int_equal(count_failures(other, 1000, GFP_KERNEL), 0);
 	os_options.failslab_probability = 100;

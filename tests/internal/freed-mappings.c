@@ -86,48 +86,48 @@ static void a_block_waits(void **state)
  * registered. */
 void __lsan_register_root_region(const void *at, size_t bytes);
 void __lsan_unregister_root_region(const void *at, size_t bytes);
-static size_t told_bytes;
+static size_t reported_bytes;
 
 void __lsan_register_root_region(const void *at, size_t bytes)
 {
 	(void)at;
-	os_fetch_add(&told_bytes, bytes);
+	os_fetch_add(&reported_bytes, bytes);
 }
 
 void __lsan_unregister_root_region(const void *at, size_t bytes)
 {
 	(void)at;
-	CHECK(os_fetch_sub(&told_bytes, bytes) >= bytes);
+	CHECK(os_fetch_sub(&reported_bytes, bytes) >= bytes);
 }
 
 /* Not while they are kept: memory that only they point to has leaked. */
 static void leaks_are_found_in_used_blocks(void **state)
 {
-	size_t before = told_bytes;
+	size_t before = reported_bytes;
 
 	(void)state;
 	for (int i = 0; i < 3; i++) {
 		char *block = map_alloc(3 * MiB, 1, 0, false);
 
-		assert_int_equal(told_bytes, before + 3 * MiB);
+		assert_int_equal(reported_bytes, before + 3 * MiB);
 		assert_true(map_free(block));
 		assert_int_equal(map_kept_bytes(), 3 * MiB);
-		assert_int_equal(told_bytes, before);
+		assert_int_equal(reported_bytes, before);
 	}
 }
 
 static void leaks_are_found_in_resized_blocks(void **state)
 {
-	size_t before = told_bytes;
+	size_t before = reported_bytes;
 	char *block = map_alloc(3 * MiB, 1, 0, false);
 
 	(void)state;
 	block = map_resize(block, 30 * MiB, 1);
-	assert_int_equal(told_bytes, before + 30 * MiB);
+	assert_int_equal(reported_bytes, before + 30 * MiB);
 	block = map_resize(block, 6 * MiB, 1);
-	assert_int_equal(told_bytes, before + 6 * MiB);
+	assert_int_equal(reported_bytes, before + 6 * MiB);
 	assert_true(map_free(block));
-	assert_int_equal(told_bytes, before);
+	assert_int_equal(reported_bytes, before);
 }
 #endif
 

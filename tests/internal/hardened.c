@@ -13,8 +13,8 @@
 #include "debug/guard.h"
 #include "kit/by_hand.h"
 #include "kit/cache.h"
+#include "kit/capture.h"
 #include "kit/process.h"
-#include "kit/told.h"
 #include "kit/unit.h"
 #include "kmalloc/mempool.h"
 #include "os/machine.h"
@@ -27,7 +27,7 @@ enum {
 	MANY = 300
 };
 
-static struct told told;
+static struct capture captured;
 static struct kmem_cache *s, *other;
 
 /* With slub_tiny an empty slab is freed immediately: then a second free finds no object at all. */
@@ -134,12 +134,12 @@ static const char *in_words_for(const void *object, const char *what)
 /* The call gives this report, immediately, and no other. */
 static void says(unsigned int call, void *object, const char *what)
 {
-	told_begin(&told);
+	capture_begin(&captured);
 	calls[call].free(s, object);
-	assert_true(told_end(&told) >= 1);
-	assert_non_null(strstr(told.text, calls[call].call));
-	assert_non_null(strstr(told.text, in_words_for(object, what)));
-	assert_null(strstr(strstr(told.text, "libsheaf: ") + 1, "libsheaf: "));
+	assert_true(capture_end(&captured) >= 1);
+	assert_non_null(strstr(captured.text, calls[call].call));
+	assert_non_null(strstr(captured.text, in_words_for(object, what)));
+	assert_null(strstr(strstr(captured.text, "libsheaf: ") + 1, "libsheaf: "));
 }
 
 static void a_wrong_cache_is_found_at_once(void **state)
@@ -175,12 +175,12 @@ static void an_address_inside_is_found_at_once(void **state)
 	for (unsigned int i = 0; i < NR_CALLS; i++)
 		for (unsigned int at = 1; at < SIZE; at += 1 + 6 * (i > 0))
 			says(i, object + at, "bytes into an object");
-	told_begin(&told);
+	capture_begin(&captured);
 	kfree(object + 8);
-	assert_true(told_end(&told) >= 1);
-	assert_non_null(strstr(told.text,
+	assert_true(capture_end(&captured) >= 1);
+	assert_non_null(strstr(captured.text,
 			       guard_is_ours(object) ? "kfree(mine, " : "kmem_cache_free(mine, "));
-	assert_non_null(strstr(told.text, "8 bytes into an object"));
+	assert_non_null(strstr(captured.text, "8 bytes into an object"));
 	kmem_cache_free(s, object);
 	kmem_cache_free(s, next);
 }
@@ -220,11 +220,11 @@ static void a_second_free_is_found_at_once(void **state)
 	for (unsigned int i = 0; i < 2; i++)
 		blocks[i] = block_of_one_caller();
 	kfree(blocks[0]);
-	told_begin(&told);
+	capture_begin(&captured);
 	kfree(blocks[0]);
-	assert_true(told_end(&told) >= 1);
-	assert_non_null(strstr(told.text, "kfree(kmalloc-"));
-	assert_non_null(strstr(told.text, in_words_for(blocks[0], "double free")));
+	assert_true(capture_end(&captured) >= 1);
+	assert_non_null(strstr(captured.text, "kfree(kmalloc-"));
+	assert_non_null(strstr(captured.text, in_words_for(blocks[0], "double free")));
 	kfree(blocks[1]);
 }
 
@@ -236,20 +236,20 @@ static void twice_in_one_array_is_found(void **state)
 	needs(os_options.check_double);
 	assert_int_equal(kmem_cache_alloc_bulk(s, GFP_KERNEL, 4, objects), 4);
 	objects[4] = objects[1];
-	told_begin(&told);
+	capture_begin(&captured);
 	kmem_cache_free_bulk(s, 5, objects);
-	assert_true(told_end(&told) >= 1);
-	assert_non_null(strstr(told.text, "kmem_cache_free_bulk(mine, "));
-	assert_non_null(strstr(told.text, "double free"));
+	assert_true(capture_end(&captured) >= 1);
+	assert_non_null(strstr(captured.text, "kmem_cache_free_bulk(mine, "));
+	assert_non_null(strstr(captured.text, "double free"));
 	assert_int_equal(look(s).objects_in_use, 0);
 	objects[0] = new_of(s);
 	objects[1] = NULL;
 	objects[2] = objects[0];
 	objects[3] = new_of(s);
-	told_begin(&told);
+	capture_begin(&captured);
 	kmem_cache_free_bulk(NULL, 4, objects);
-	assert_true(told_end(&told) >= 1);
-	assert_non_null(strstr(told.text, in_words_for(objects[0], "double free")));
+	assert_true(capture_end(&captured) >= 1);
+	assert_non_null(strstr(captured.text, in_words_for(objects[0], "double free")));
 	assert_int_equal(look(s).objects_in_use, 0);
 	kmem_cache_free_bulk(s, 1, &object);
 }
@@ -264,10 +264,10 @@ static void a_retired_object_is_not_freed(void **state)
 	kmem_cache_free_rcu(s, object);
 	for (unsigned int i = 0; i < NR_CALLS; i++)
 		says(i, object, "waits for a grace period");
-	told_begin(&told);
+	capture_begin(&captured);
 	__kvfree_rcu(object, 0);
-	assert_true(told_end(&told) >= 1);
-	assert_non_null(strstr(told.text, "kfree_rcu(mine, "));
+	assert_true(capture_end(&captured) >= 1);
+	assert_non_null(strstr(captured.text, "kfree_rcu(mine, "));
 	assert_true(os_options.init_on_free || ((char *)object)[5] == 0x11);
 	by_hand_pass();
 	kvfree_rcu_barrier_on_cache(s);
@@ -294,11 +294,11 @@ static void retired_objects_wait_in_sheaves(void **state)
 	kvfree_rcu_barrier_on_cache(s);
 	assert_int_equal(look(s).objects_in_use, 0);
 	/* They are free, and handed out without a report. */
-	told_begin(&told);
+	capture_begin(&captured);
 	for (unsigned int i = 0; i < MANY; i++)
 		objects[i] = new_of(s);
 	kmem_cache_free_bulk(s, MANY, objects);
-	assert_int_equal(told_end(&told), 0);
+	assert_int_equal(capture_end(&captured), 0);
 }
 
 /* kmalloc(0) returns no object, and is an element like others. */
@@ -336,18 +336,18 @@ static void a_pool_of_two_caches_is_refused(void **state)
 
 	(void)state;
 	needs(os_options.check_free && !os_options_debug_has('S'));
-	told_begin(&told);
+	capture_begin(&captured);
 	taken.n = 0;
 	assert_null(mempool_create(2, take_of_other, mempool_free_slab, s));
 	assert_int_equal(taken.n, 1);
-	assert_int_equal(told_end(&told), 2);
-	assert_non_null(strstr(told.text, "mempool_create: alloc_fn returned "));
+	assert_int_equal(capture_end(&captured), 2);
+	assert_non_null(strstr(captured.text, "mempool_create: alloc_fn returned "));
 	pool = mempool_create(0, take_of_other, mempool_free_slab, s);
-	told_begin(&told);
+	capture_begin(&captured);
 	assert_int_equal(mempool_resize(pool, 2), -EINVAL);
 	assert_int_equal(taken.n, 2);
-	assert_int_equal(told_end(&told), 2);
-	assert_non_null(strstr(told.text, "mempool_resize: alloc_fn returned "));
+	assert_int_equal(capture_end(&captured), 2);
+	assert_non_null(strstr(captured.text, "mempool_resize: alloc_fn returned "));
 	assert_int_equal(pool->reserve->min_nr, 0);
 	mempool_destroy(pool);
 	kmem_cache_free_bulk(other, taken.n, taken.objects);
@@ -355,11 +355,11 @@ static void a_pool_of_two_caches_is_refused(void **state)
 
 static void free_wrongly(mempool_t *pool, void *object, const char *what)
 {
-	told_begin(&told);
+	capture_begin(&captured);
 	mempool_free(object, pool);
-	assert_true(told_end(&told) >= 1);
-	assert_non_null(strstr(told.text, "mempool_free(mine, "));
-	assert_non_null(strstr(told.text, what));
+	assert_true(capture_end(&captured) >= 1);
+	assert_non_null(strstr(captured.text, "mempool_free(mine, "));
+	assert_non_null(strstr(captured.text, what));
 }
 
 /* MEMPOOL-N7. Not a sample, which has no mark. */
@@ -383,12 +383,12 @@ static void what_a_reserve_holds_is_free(void **state)
 	says(0, first, "double free");
 	assert_ptr_equal(mempool_alloc_preallocated(pool), first);
 	assert_null(mempool_alloc_preallocated(pool));
-	told_begin(&told);
+	capture_begin(&captured);
 	kmem_cache_free(s, first);
 	mempool_free(second, pool);
 	mempool_destroy(pool);
 	kmem_cache_free(other, theirs);
-	assert_int_equal(told_end(&told), 0);
+	assert_int_equal(capture_end(&captured), 0);
 	assert_int_equal(look(s).objects_in_use, 0);
 }
 
@@ -402,11 +402,11 @@ static void blocks_of_a_reserve_are_looked_at(void **state)
 	needs(os_options.check_double && !os_options_debug_has('S'));
 	pool = mempool_create_kmalloc_pool(2, 100);
 	block = mempool_alloc_preallocated(pool);
-	told_begin(&told);
+	capture_begin(&captured);
 	mempool_free(block + 8, pool);
 	mempool_free(not_ours, pool);
-	assert_int_equal(told_end(&told), 2);
-	assert_non_null(strstr(told.text, "mempool_free("));
+	assert_int_equal(capture_end(&captured), 2);
+	assert_non_null(strstr(captured.text, "mempool_free("));
 	mempool_free(block, pool);
 	assert_ptr_equal(mempool_alloc_preallocated(pool), block);
 	mempool_free(block, pool);
@@ -446,11 +446,11 @@ static void an_element_that_came_too_late(void **state)
 	assert_int_equal(pthread_create(&thread, NULL, fills_and_writes, NULL), 0);
 	while (!os_load_acquire(&meanwhile.locked))
 		sched_yield();
-	told_begin(&told);
+	capture_begin(&captured);
 	mempool_free(meanwhile.element, meanwhile.pool);
 	pthread_join(thread, NULL);
-	assert_int_equal(told_end(&told), 1);
-	assert_non_null(strstr(told.text, "it is left out"));
+	assert_int_equal(capture_end(&captured), 1);
+	assert_non_null(strstr(captured.text, "it is left out"));
 	assert_int_equal(look(s).objects_in_use, 1);
 	mark(meanwhile.element, MARK_USED);
 	kmem_cache_free(s, meanwhile.element);
@@ -472,16 +472,16 @@ static void what_a_lent_sheaf_holds_is_in_use(void **state)
 	/* One that is still in it. */
 	object = ((struct sheaf *)sheaf)->objects[0];
 	kmem_cache_free(s, object);
-	told_begin(&told);
+	capture_begin(&captured);
 	kmem_cache_return_sheaf(s, GFP_KERNEL, sheaf);
 	if (os_options.check_double) {
-		assert_true(told_end(&told) >= 1);
-		assert_non_null(strstr(told.text, "kmem_cache_return_sheaf(mine, "));
-		assert_non_null(strstr(told.text, "double free"));
+		assert_true(capture_end(&captured) >= 1);
+		assert_non_null(strstr(captured.text, "kmem_cache_return_sheaf(mine, "));
+		assert_non_null(strstr(captured.text, "double free"));
 	} else {
 		/* It is in two sheaves: their flush finds it. */
 		kmem_cache_shrink(s);
-		told_end_kept(&told);
+		capture_end_deferred(&captured);
 	}
 	sheaf = kmem_cache_prefill_sheaf(s, GFP_KERNEL, 500);
 	assert_non_null(sheaf);
@@ -548,12 +548,12 @@ static void overwrite(void *(*alloc)(void), void *pointer)
 		held[i] = m->objects[i];
 		m->objects[i] = pointer;
 	}
-	told_begin(&told);
+	capture_begin(&captured);
 	object = alloc();
-	assert_true(told_end(&told) >= 1);
+	assert_true(capture_end(&captured) >= 1);
 	/* A call for a node first finds that this is no node's. */
-	assert_true(strstr(told.text, "kmem_cache_alloc(mine): a sheaf holds ") ||
-		    (alloc == alloc_node && strstr(told.text, "kmem_cache_alloc_node(mine, ")));
+	assert_true(strstr(captured.text, "kmem_cache_alloc(mine): a sheaf holds ") ||
+		    (alloc == alloc_node && strstr(captured.text, "kmem_cache_alloc_node(mine, ")));
 	assert_ptr_not_equal(object, pointer);
 	assert_true(object || alloc == alloc_nolock);
 	if (object) {
@@ -561,9 +561,9 @@ static void overwrite(void *(*alloc)(void), void *pointer)
 		memset(object, 0x33, SIZE);
 		kmem_cache_free(s, object);
 	}
-	told_begin(&told);
+	capture_begin(&captured);
 	kmem_cache_shrink(s);
-	told_end_kept(&told);
+	capture_end_deferred(&captured);
 	slab_give(&s->sheaf.slab, held, n, "test");
 }
 
@@ -724,7 +724,7 @@ static void pages_forget_their_marks(void **state)
 	for (unsigned int i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
 		struct kmem_cache *cache = make("sized", sizes[i], 0);
 
-		told_begin(&told);
+		capture_begin(&captured);
 		assert_int_equal(kmem_cache_alloc_bulk(cache, GFP_KERNEL, 20 * MANY, objects),
 				 20 * MANY);
 		for (unsigned int at = 0; at < 20 * MANY; at++) {
@@ -738,7 +738,7 @@ static void pages_forget_their_marks(void **state)
 				    *mark_at((char *)objects[at] + MARK_BYTES) == 0);
 		}
 		kmem_cache_free_bulk(cache, 20 * MANY, objects);
-		assert_int_equal(told_end(&told), 0);
+		assert_int_equal(capture_end(&captured), 0);
 		assert_int_equal(kmem_cache_shrink(cache), 0);
 		kmem_cache_destroy(cache);
 	}
@@ -753,14 +753,14 @@ static void the_first_bad_free_changes_nothing(void **state)
 	needs(os_options.check_double);
 	for (unsigned int i = 0; i < MANY; i++)
 		objects[i] = new_of(s);
-	told_begin(&told);
+	capture_begin(&captured);
 	for (unsigned int i = 0; i < MANY; i++) {
 		kmem_cache_free(s, objects[i]);
 		kmem_cache_free(s, objects[i]);
 		kmem_cache_free(other, objects[i]);
 		kmem_cache_free(s, (char *)objects[i] + 8);
 	}
-	told_end(&told);
+	capture_end(&captured);
 	assert_int_equal(kmem_cache_verify(s), 0);
 	assert_int_equal(kmem_cache_verify(other), 0);
 	assert_int_equal(kmem_cache_shrink(s), 0);

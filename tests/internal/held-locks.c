@@ -16,9 +16,9 @@
 #include "cache/process.h"
 #include "internal/kit/locks.h"
 #include "kit/cache.h"
+#include "kit/capture.h"
 #include "kit/check.h"
 #include "kit/process.h"
-#include "kit/told.h"
 #include "kit/unit.h"
 #include "os/atomic.h"
 #include "os/lock.h"
@@ -37,7 +37,7 @@ enum {
 	LATE_OBJECTS = LATE_SLABS * 64
 };
 
-static struct told told;
+static struct capture captured;
 static void *held[MANY];
 
 static void take(struct kmem_cache *s, unsigned int n)
@@ -171,9 +171,9 @@ static void deferred_until_a_slow_path(void **state)
 			break;
 		default:
 			/* They are not reported as still in use. */
-			told_begin(&told);
+			capture_begin(&captured);
 			kmem_cache_destroy(s);
-			assert_int_equal(told_end(&told), 0);
+			assert_int_equal(capture_end(&captured), 0);
 			return;
 		}
 		assert_false(slab_has_deferred(&s->sheaf.slab));
@@ -225,9 +225,9 @@ static void deferred_and_overwritten(void **state)
 	(void)state;
 	defer(s);
 	memset(held[0], 0x5e, SIZE);
-	told_begin(&told);
+	capture_begin(&captured);
 	kmem_cache_shrink(s);
-	assert_int_equal(told_end(&told), 0);
+	assert_int_equal(capture_end(&captured), 0);
 	all_is_there(s);
 }
 

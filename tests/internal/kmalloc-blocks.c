@@ -11,10 +11,10 @@
 #include <sys/resource.h>
 
 #include "internal/kit/blocks.h"
+#include "kit/capture.h"
 #include "kit/needs.h"
 #include "kit/process.h"
 #include "kit/random.h"
-#include "kit/told.h"
 #include "kit/unit.h"
 #include "kmalloc/kmalloc.h"
 #include "os/machine.h"
@@ -26,7 +26,7 @@ enum {
 	MiB = 1 << 20
 };
 
-static struct told told;
+static struct capture captured;
 
 static size_t expected_size(size_t size)
 {
@@ -138,12 +138,12 @@ static void nodes(void **state)
 			kfree(p);
 		}
 	kvfree(kvmalloc_node(sizes[3], GFP_KERNEL, 0));
-	told_begin(&told);
+	capture_begin(&captured);
 	for (int i = 0; i < 4; i++) {
 		assert_null(kvmalloc_node(sizes[i], GFP_KERNEL | __GFP_THISNODE, 999));
 		kvfree(kvmalloc_node(sizes[i], GFP_KERNEL, 999));
 	}
-	assert_int_equal(told_end(&told), 1);
+	assert_int_equal(capture_end(&captured), 1);
 }
 
 /* --- resizing --------------------------------------------------------------------------------- */
@@ -222,9 +222,9 @@ static void a_mapping_is_resized_without_a_copy(void **state)
 	assert_int_equal(q[less], 0);
 	assert_int_equal(block_of(q + ksize(q)).kind, BLOCK_NONE);
 	kvfree(q);
-	told_begin(&told);
+	capture_begin(&captured);
 	kvfree(q);
-	assert_int_equal(told_end(&told), 1);
+	assert_int_equal(capture_end(&captured), 1);
 	sheaf_stats(&stats);
 	assert_int_equal(stats.mapped_bytes, before.mapped_bytes - 6 * MiB);
 }
@@ -388,13 +388,13 @@ static void any_pointer_of_ours(void **state)
 }
 
 /* One clear line for each call. */
-static void told_once(const void *pointer, const char *what)
+static void reported_once(const void *pointer, const char *what)
 {
-	told_begin(&told);
+	capture_begin(&captured);
 	kfree(pointer);
-	assert_int_equal(told_end(&told), 1);
-	if (!strstr(told.text, what) || !strstr(told.text, "kfree("))
-		fail_msg("%s", told.text);
+	assert_int_equal(capture_end(&captured), 1);
+	if (!strstr(captured.text, what) || !strstr(captured.text, "kfree("))
+		fail_msg("%s", captured.text);
 }
 
 static void wrong_pointers(void **state)
@@ -403,28 +403,28 @@ static void wrong_pointers(void **state)
 	char *foreign = malloc(100);
 
 	(void)state;
-	told_once(foreign, "not an object of any cache");
-	told_once(&run, "not an object of any cache");
-	told_once((void *)17, "not an object of any cache");
-	told_once(pages.base + pages.size - OS_PAGE, "not in a block that is in use");
-	told_once(run + 4096, "points 4096 bytes into a block of 2097152");
-	told_once(map + 8 * MiB, "points 8388608 bytes into a block of 9437184");
-	told_begin(&told);
+	reported_once(foreign, "not an object of any cache");
+	reported_once(&run, "not an object of any cache");
+	reported_once((void *)17, "not an object of any cache");
+	reported_once(pages.base + pages.size - OS_PAGE, "not in a block that is in use");
+	reported_once(run + 4096, "points 4096 bytes into a block of 2097152");
+	reported_once(map + 8 * MiB, "points 8388608 bytes into a block of 9437184");
+	capture_begin(&captured);
 	assert_int_equal(ksize(foreign), 0);
 	assert_int_equal(ksize(run + 1), 0);
 	assert_null(krealloc(foreign, 10, GFP_KERNEL));
 	kfree_sensitive(map + 1);
 	kvfree_sensitive(map + 1, 100);
-	assert_int_equal(told_end(&told), 5);
+	assert_int_equal(capture_end(&captured), 5);
 	kfree(run);
 	kvfree(map);
-	told_once(run, "not in a block that is in use");
-	told_once(run + MiB, "not in a block that is in use");
-	told_once(map, "not an object of any cache");
+	reported_once(run, "not in a block that is in use");
+	reported_once(run + MiB, "not in a block that is in use");
+	reported_once(map, "not an object of any cache");
 	/* The call must not write to it: nothing is mapped there any more. */
-	told_begin(&told);
+	capture_begin(&captured);
 	kvfree_sensitive(map, 9 * MiB);
-	assert_int_equal(told_end(&told), 1);
+	assert_int_equal(capture_end(&captured), 1);
 	free(foreign);
 }
 
@@ -437,15 +437,15 @@ static void double_free_is_found_in_its_slab(void **state)
 	(void)state;
 	kmem_cache_shrink(s);
 	kfree(p);
-	told_begin(&told);
+	capture_begin(&captured);
 	/* Without sheaves, the second free is reported immediately. */
 	kfree(p);
 	kmem_cache_shrink(s);
-	assert_true(told_end(&told) > 0);
+	assert_true(capture_end(&captured) > 0);
 	assert_int_equal(os_reports - before, 1);
 	assert_non_null(
-		strstr(told.text, cache_is_checked(s) ? "Object already free" : "double free"));
-	assert_non_null(strstr(told.text, "-1k"));
+		strstr(captured.text, cache_is_checked(s) ? "Object already free" : "double free"));
+	assert_non_null(strstr(captured.text, "-1k"));
 	assert_int_equal(kmem_cache_verify(s), 0);
 	kfree(neighbour);
 }

@@ -15,8 +15,8 @@
 #include "cache/process.h"
 #include "cache/reclaim.h"
 #include "kit/cache.h"
+#include "kit/capture.h"
 #include "kit/process.h"
-#include "kit/told.h"
 #include "kit/unit.h"
 #include "page/limit.h"
 #include "page/map.h"
@@ -35,7 +35,7 @@ enum {
 };
 
 static void *objects[MANY];
-static struct told told;
+static struct capture captured;
 
 static size_t held(void)
 {
@@ -148,20 +148,21 @@ static void wrong_and_large_limits(void)
 	while (n < 8192)
 		CHECK((objects[n++] = kmem_cache_alloc(s, GFP_KERNEL)) != NULL);
 	errno = 77;
-	told_begin(&told);
+	capture_begin(&captured);
 	CHECK(sheaf_set_limits(2, 1) == -EINVAL);
-	CHECK(told_end(&told) == 1 && strstr(told.text, "soft limit is above the hard one"));
-	told_begin(&told);
+	CHECK(capture_end(&captured) == 1 &&
+	      strstr(captured.text, "soft limit is above the hard one"));
+	capture_begin(&captured);
 	CHECK(sheaf_set_limits((size_t)1 << 63, (size_t)1 << 63) == 0);
 	CHECK(sheaf_set_limits(SIZE_MAX, SIZE_MAX) == 0);
 	CHECK(sheaf_set_limits(SIZE_MAX, 0) == 0);
-	CHECK(told_end(&told) == 0);
+	CHECK(capture_end(&captured) == 0);
 	CHECK((object = kmem_cache_alloc(s, GFP_KERNEL)) != NULL);
 	kmem_cache_free(s, object);
 	/* A limit below what is used: one line reports it, and the limit holds. */
-	told_begin(&told);
+	capture_begin(&captured);
 	CHECK(sheaf_set_limits(0, MIB) == 0);
-	CHECK(told_end(&told) == 1 && strstr(told.text, "the hard limit is below the"));
+	CHECK(capture_end(&captured) == 1 && strstr(captured.text, "the hard limit is below the"));
 	CHECK(!kmalloc(MIB, GFP_KERNEL | __GFP_NOWARN));
 	/* What is held stays usable, and free objects are allocated again. */
 	memset(objects[0], 1, SIZE);
@@ -421,16 +422,17 @@ static void odd_shrinkers(void)
 	CHECK(caches_ready());
 	sheaf_trim(0);
 	CHECK(scans == 1);
-	told_begin(&told);
+	capture_begin(&captured);
 	shrinker_register(shrinker);
-	CHECK(told_end(&told) == 1 && strstr(told.text, "(odd ? name): registered already"));
+	CHECK(capture_end(&captured) == 1 &&
+	      strstr(captured.text, "(odd ? name): registered already"));
 	shrinker_register(NULL);
 	shrinker_free(NULL);
 	shrinker_free(shrinker);
 	shrinker = shrinker_alloc(0, "empty");
-	told_begin(&told);
+	capture_begin(&captured);
 	shrinker_register(shrinker);
-	CHECK(told_end(&told) == 1 && strstr(told.text, "count_objects is NULL"));
+	CHECK(capture_end(&captured) == 1 && strstr(captured.text, "count_objects is NULL"));
 	shrinker_free(shrinker);
 	/* Those that come after one that frees itself, or the next one, have their turn. */
 	scans = 0;
@@ -582,18 +584,18 @@ static void a_cache_is_limited(void)
 	free_all(s, n / 2, n);
 	again = take_all(s, GFP_KERNEL, n / 2);
 	CHECK(again >= n - n / 50);
-	told_begin(&told);
+	capture_begin(&captured);
 	CHECK(kmem_cache_set_limit(s, MIB) == 0);
-	CHECK(told_end(&told) == 1 && strstr(told.text, "kmem_cache_set_limit(bounded"));
+	CHECK(capture_end(&captured) == 1 && strstr(captured.text, "kmem_cache_set_limit(bounded"));
 	CHECK(!kmem_cache_alloc(s, GFP_KERNEL));
 	CHECK(kmem_cache_set_limit(s, SIZE_MAX) == 0 && kmem_cache_set_limit(s, 0) == 0);
 	again = take_all(s, GFP_KERNEL, again);
 	CHECK(again == MANY);
 	free_all(s, 0, again);
 	/* Alone: only its own memory is returned, and then the limit fits. */
-	told_begin(&told);
+	capture_begin(&captured);
 	CHECK(kmem_cache_set_limit(s, MIB) == 0);
-	CHECK(told_end(&told) == 0 && look(s).slab_bytes <= MIB);
+	CHECK(capture_end(&captured) == 0 && look(s).slab_bytes <= MIB);
 	CHECK(kmem_cache_verify(s) == 0);
 	kmem_cache_destroy(s);
 	kmem_cache_destroy(other);

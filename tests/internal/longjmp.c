@@ -15,7 +15,7 @@
 
 #include "group/group.h"
 #include "kit/cache.h"
-#include "kit/told.h"
+#include "kit/capture.h"
 #include "kit/unit.h"
 #include "os/program.h"
 #include "os/report/record.h"
@@ -28,10 +28,10 @@ enum {
 static struct kmem_cache *s;
 static jmp_buf out;
 
-static void told_once(struct told *told)
+static void reported_once(struct capture *captured)
 {
-	assert_int_equal(told_end_kept(told), 1);
-	assert_non_null(strstr(told->text, "left by longjmp() or an exception"));
+	assert_int_equal(capture_end_deferred(captured), 1);
+	assert_non_null(strstr(captured->text, "left by longjmp() or an exception"));
 }
 
 static __attribute__((noinline)) bool returns(void (*call)(void))
@@ -63,7 +63,7 @@ static void jump_out(void *data, const char *text, size_t length)
 /* The next report gets there, too, and another function can be set. */
 static void a_report_is_left(void **state)
 {
-	struct told told;
+	struct capture captured;
 
 	(void)state;
 	os_misuse_forget();
@@ -73,8 +73,8 @@ static void a_report_is_left(void **state)
 	assert_false(returns(misuse));
 	assert_int_equal(reports, 2);
 	assert_int_equal(sheaf_set_report(NULL, NULL, NULL), 0);
-	told_begin(&told);
-	told_once(&told);
+	capture_begin(&captured);
+	reported_once(&captured);
 }
 
 static void always_jump_out(void *data, const char *text, size_t length)
@@ -92,7 +92,7 @@ static void report_a_line(void)
 /* More than there are places for. */
 static void many_reports_are_left(void **state)
 {
-	struct told told;
+	struct capture captured;
 
 	(void)state;
 	reports = 0;
@@ -101,10 +101,10 @@ static void many_reports_are_left(void **state)
 		assert_false(returns(report_a_line));
 	assert_true(reports >= 2 * OS_RECORDS);
 	assert_int_equal(sheaf_set_report(NULL, NULL, NULL), 0);
-	told_begin(&told);
+	capture_begin(&captured);
 	report_a_line();
-	assert_int_equal(told_end_kept(&told), 1);
-	assert_string_equal(told.text, "libsheaf: a line\n");
+	assert_int_equal(capture_end_deferred(&captured), 1);
+	assert_string_equal(captured.text, "libsheaf: a line\n");
 }
 
 static ucontext_t low, high, back;
@@ -136,11 +136,11 @@ static void a_report_switches_stacks(void **state)
 {
 	char *stacks =
 		mmap(NULL, 2 * STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	struct told told;
+	struct capture captured;
 
 	(void)state;
 	assert_ptr_not_equal(stacks, MAP_FAILED);
-	told_begin(&told);
+	capture_begin(&captured);
 	reports = 0;
 	assert_int_equal(sheaf_set_report(switch_once, NULL, NULL), 0);
 	make_coroutine(&low, stacks, misuse);
@@ -150,7 +150,7 @@ static void a_report_switches_stacks(void **state)
 	assert_false(os_in_program());
 	misuse();
 	assert_int_equal(sheaf_set_report(NULL, NULL, NULL), 0);
-	assert_true(told_end_kept(&told) <= 1);
+	assert_true(capture_end_deferred(&captured) <= 1);
 	assert_int_equal(munmap(stacks, 2 * STACK), 0);
 }
 
@@ -194,10 +194,10 @@ static void trim(void)
 static void a_shrinker_is_left(void **state)
 {
 	struct shrinker *first = make_shrinker(false), *jumps = make_shrinker(true);
-	struct told told;
+	struct capture captured;
 
 	(void)state;
-	told_begin(&told);
+	capture_begin(&captured);
 	asked = 0;
 	assert_false(returns(trim));
 	assert_int_equal(asked, 2);
@@ -206,7 +206,7 @@ static void a_shrinker_is_left(void **state)
 	jumps->private_data = NULL;
 	assert_true(returns(trim));
 	assert_int_equal(asked, 6);
-	told_once(&told);
+	reported_once(&captured);
 	shrinker_free(jumps);
 	shrinker_free(first);
 }
@@ -261,11 +261,11 @@ static void pass_the_mark(void)
 /* It is called again, and its reference is dropped. */
 static void a_reclaim_callback_is_left(void **state)
 {
-	struct told told;
+	struct capture captured;
 
 	(void)state;
 	make_group((struct kmem_group_args){.hard_limit = 4096, .reclaim = jump_out_of_reclaim});
-	told_begin(&told);
+	capture_begin(&captured);
 	assert_false(returns(exceed));
 	assert_false(returns(exceed));
 	assert_true(returns(exceed));
@@ -273,18 +273,18 @@ static void a_reclaim_callback_is_left(void **state)
 	assert_int_equal(ended, 0);
 	kmem_group_put(group);
 	assert_int_equal(ended, 1);
-	told_once(&told);
+	reported_once(&captured);
 }
 
 /* Threads that wait for it notice, too. */
 static void an_event_callback_is_left(void **state)
 {
 	struct kmem_group_args args = {.high = 1, .event = jump_out_of_event};
-	struct told told;
+	struct capture captured;
 
 	(void)state;
 	make_group(args);
-	told_begin(&told);
+	capture_begin(&captured);
 	assert_false(returns(pass_the_mark));
 	args.data = &args;
 	args.end = end_data;
@@ -297,7 +297,7 @@ static void an_event_callback_is_left(void **state)
 	kmem_group_put(group);
 	assert_int_equal(ended, 1);
 	assert_false(os_in_program());
-	assert_int_equal(told_end_kept(&told), 2);
+	assert_int_equal(capture_end_deferred(&captured), 2);
 	assert_int_equal(kmem_group_verify(), 0);
 }
 

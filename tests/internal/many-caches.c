@@ -17,9 +17,9 @@
 
 #include "cache/list.h"
 #include "cache/process.h"
+#include "kit/capture.h"
 #include "kit/check.h"
 #include "kit/process.h"
-#include "kit/told.h"
 #include "kit/unit.h"
 #include "os/counters.h"
 #include "os/machine.h"
@@ -234,17 +234,17 @@ static void use_the_last(void)
 /* Other processes see the first ones only, and one line says so. */
 static void beyond_the_file(void)
 {
-	struct told told;
+	struct capture captured;
 	char name[16];
 
-	told_begin(&told);
+	capture_begin(&captured);
 	for (unsigned int i = 0; i < IN_FILE + 2 * SLOTS_PER_ROW; i++) {
 		snprintf(name, sizeof(name), "more-%u", i);
 		last_made = kmem_cache_create(name, 64, NULL, SLAB_NO_MERGE);
 		CHECK(last_made);
 	}
-	CHECK(told_end(&told) == (os.counting ? 1 : 0));
-	CHECK(!os.counting || strstr(told.text, "the first 16384 caches only"));
+	CHECK(capture_end(&captured) == (os.counting ? 1 : 0));
+	CHECK(!os.counting || strstr(captured.text, "the first 16384 caches only"));
 	CHECK(!os.counting || os_counters_areas() * SLOTS_PER_ROW == IN_FILE);
 	use_the_last();
 	CHECK(in_child(use_the_last) == 0);
@@ -255,7 +255,7 @@ static void beyond_the_file(void)
 static void cannot_open_the_file_again(void)
 {
 	struct stat before, after;
-	struct told told;
+	struct capture captured;
 	char path[64];
 	int file;
 
@@ -264,13 +264,13 @@ static void cannot_open_the_file_again(void)
 	snprintf(path, sizeof(path), "/dev/shm/libsheaf-%d", (int)getpid());
 	file = open(path, O_RDONLY | O_CLOEXEC);
 	CHECK(!os.counting || (file >= 0 && fstat(file, &before) == 0 && unlink(path) == 0));
-	told_begin(&told);
+	capture_begin(&captured);
 	for (unsigned int i = 0; i < 3 * SLOTS_PER_ROW; i++) {
 		snprintf(path, sizeof(path), "late-%u", i);
 		CHECK(kmem_cache_create(path, 64, NULL, SLAB_NO_MERGE));
 	}
 	kmem_cache_free(last_made, kmem_cache_alloc(last_made, GFP_KERNEL));
-	CHECK(told_end(&told) == 0);
+	CHECK(capture_end(&captured) == 0);
 	CHECK(!os.counting || (fstat(file, &after) == 0 && after.st_size > before.st_size &&
 			       after.st_blocks > before.st_blocks));
 }

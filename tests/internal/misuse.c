@@ -8,9 +8,9 @@
 #include <sheaf/rcu.h>
 
 #include "kit/cache.h"
+#include "kit/capture.h"
 #include "kit/check.h"
 #include "kit/process.h"
-#include "kit/told.h"
 #include "kit/unit.h"
 #include "os/options/options.h"
 #include "os/report/report.h"
@@ -19,7 +19,7 @@
 /* Reports of checked caches have many lines. */
 #define UNCHECKED SLAB_NO_USER_FLAGS
 
-static struct told told;
+static struct capture captured;
 static int not_an_object;
 
 /* Names that the program exports: the stacks show them. */
@@ -94,18 +94,18 @@ static void a_thousand_are_a_few_lines(void **state)
 	uint32_t before = os_reports;
 
 	(void)state;
-	told_begin(&told);
+	capture_begin(&captured);
 	for (int i = 0; i < 1000; i++)
 		wrong_free(s);
 	wrong_free(s);
 	wrong_free(other);
 	os_misuse_left_out();
-	assert_int_equal(told_end(&told), 5 + 3 + 1 + 1);
+	assert_int_equal(capture_end(&captured), 5 + 3 + 1 + 1);
 	assert_int_equal(os_reports - before, 1000 + 1 + 1 + 1);
-	assert_non_null(strstr(told.text, "number 10 of such"));
-	assert_non_null(strstr(told.text, "number 1000 of such"));
-	assert_non_null(strstr(told.text, "kmem_cache_free(other, "));
-	assert_non_null(strstr(told.text, "993 reports of misuse were left out"));
+	assert_non_null(strstr(captured.text, "number 10 of such"));
+	assert_non_null(strstr(captured.text, "number 1000 of such"));
+	assert_non_null(strstr(captured.text, "kmem_cache_free(other, "));
+	assert_non_null(strstr(captured.text, "993 reports of misuse were left out"));
 	kmem_cache_destroy(s);
 	kmem_cache_destroy(other);
 }
@@ -155,11 +155,11 @@ static void a_report_says_who_called(void **state)
 	(void)state;
 	if (no_stacks())
 		skip();
-	told_begin(&told);
+	capture_begin(&captured);
 	misused_here();
-	assert_int_equal(told_end(&told), 1);
-	assert_non_null(strstr(told.text, "a line; called from "));
-	assert_non_null(strstr(told.text, "(misused_here+0x"));
+	assert_int_equal(capture_end(&captured), 1);
+	assert_non_null(strstr(captured.text, "a line; called from "));
+	assert_non_null(strstr(captured.text, "(misused_here+0x"));
 }
 
 static void a_kept_line_has_the_stack_of_its_maker(void **state)
@@ -167,12 +167,12 @@ static void a_kept_line_has_the_stack_of_its_maker(void **state)
 	(void)state;
 	if (no_stacks())
 		skip();
-	told_begin(&told);
+	capture_begin(&captured);
 	kept_here();
 	written_here();
-	assert_int_equal(told_end(&told), 1);
-	assert_non_null(strstr(told.text, "(kept_here+0x"));
-	assert_null(strstr(told.text, "(written_here+0x"));
+	assert_int_equal(capture_end(&captured), 1);
+	assert_non_null(strstr(captured.text, "(kept_here+0x"));
+	assert_null(strstr(captured.text, "(written_here+0x"));
 }
 
 static struct kmem_cache *used_by_handler;
@@ -188,10 +188,10 @@ static void a_handler_reports(void **state)
 	(void)state;
 	used_by_handler = make("handler", 64, UNCHECKED);
 	signal(SIGUSR1, on_signal);
-	told_begin(&told);
+	capture_begin(&captured);
 	raise(SIGUSR1);
-	assert_int_equal(told_end(&told), 1);
-	assert_non_null(strstr(told.text, "kmem_cache_free_nolock(handler, "));
+	assert_int_equal(capture_end(&captured), 1);
+	assert_non_null(strstr(captured.text, "kmem_cache_free_nolock(handler, "));
 	kmem_cache_destroy(used_by_handler);
 }
 
@@ -206,12 +206,12 @@ static void a_handler_on_a_small_stack_reports(void **state)
 	used_by_handler = make("small", 64, UNCHECKED);
 	assert_int_equal(sigaltstack(&small, &before), 0);
 	sigaction(SIGUSR1, &action, &usual);
-	told_begin(&told);
+	capture_begin(&captured);
 	raise(SIGUSR1);
-	told_end(&told);
+	capture_end(&captured);
 	sigaction(SIGUSR1, &usual, NULL);
 	sigaltstack(&before, NULL);
-	assert_non_null(strstr(told.text, "kmem_cache_free_nolock(small, "));
+	assert_non_null(strstr(captured.text, "kmem_cache_free_nolock(small, "));
 	kmem_cache_destroy(used_by_handler);
 }
 
@@ -236,19 +236,19 @@ static void check_end(void (*body)(void), int lines)
 {
 	int status;
 
-	told_begin(&told);
+	capture_begin(&captured);
 	status = in_child(body);
-	assert_int_equal(told_end(&told), lines);
+	assert_int_equal(capture_end(&captured), lines);
 	assert_true(WIFSIGNALED(status));
 	assert_int_equal(WTERMSIG(status), SIGABRT);
-	assert_null(strstr(told.text, "not reached"));
+	assert_null(strstr(captured.text, "not reached"));
 }
 
 static void panic_ends_after_the_line(void **state)
 {
 	(void)state;
 	check_end(misuse_twice, 2);
-	assert_non_null(strstr(told.text, "kmem_cache_free(panic, "));
+	assert_non_null(strstr(captured.text, "kmem_cache_free(panic, "));
 	check_end(misuse_at_once, 1);
 }
 
@@ -300,10 +300,10 @@ static void wrong_arguments_are_misuse(void **state)
 
 	(void)state;
 	for (unsigned int i = 0; i < sizeof(all) / sizeof(*all); i++) {
-		told_begin(&told);
+		capture_begin(&captured);
 		for (int n = 0; n < 10; n++)
 			all[i]();
-		assert_int_equal(told_end(&told), 5 + 1);
+		assert_int_equal(capture_end(&captured), 5 + 1);
 		refused = all[i];
 		check_end(refused_with_panic, 1);
 	}

@@ -9,9 +9,9 @@
 
 #include "internal/kit/pages.h"
 #include "internal/kit/ready.h"
+#include "kit/capture.h"
 #include "kit/check.h"
 #include "kit/process.h"
-#include "kit/told.h"
 #include "kit/unit.h"
 #include "os/guard.h"
 #include "os/options/options.h"
@@ -107,10 +107,10 @@ static void use(unsigned int n, unsigned int order)
 
 static void stays_as_time_passes(void **state)
 {
-	struct told told;
+	struct capture captured;
 
 	(void)state;
-	told_begin(&told);
+	capture_begin(&captured);
 	lock_all();
 	use(MANY, LARGE);
 	pages_decay();
@@ -122,7 +122,7 @@ static void stays_as_time_passes(void **state)
 	use(MANY, LARGE);
 	assert_int_equal(dirty(), MANY * OS_HUGE);
 	/* This is what the program wants. */
-	assert_int_equal(told_end_kept(&told), 0);
+	assert_int_equal(capture_end_deferred(&captured), 0);
 	unlock_all();
 	use(MANY, LARGE);
 	pages_decay();
@@ -207,36 +207,36 @@ static void one_page_does_not_keep_others(void **state)
 	assert_int_equal(dirty(), 0);
 }
 
-static void the_system_refuses(struct told *told)
+static void the_system_refuses(struct capture *captured)
 {
 	lock_all();
 	old_system = true;
-	told_begin(told);
+	capture_begin(captured);
 	use(1, LARGE);
 	page_trim();
 	CHECK(dirty() == OS_HUGE);
-	CHECK(told_end_kept(told) == 1);
+	CHECK(capture_end_deferred(captured) == 1);
 }
 
 static void with_locks(void)
 {
-	struct told told;
+	struct capture captured;
 
 	if (mlock(runs, 1) || !os_locks_memory()) {
 		print_message("no memory can be locked here, or the system does not say so\n");
 		return;
 	}
-	the_system_refuses(&told);
-	CHECK(strstr(told.text, "locked memory") && strstr(told.text, "Linux 5.18"));
+	the_system_refuses(&captured);
+	CHECK(strstr(captured.text, "locked memory") && strstr(captured.text, "Linux 5.18"));
 }
 
 static void without_locks(void)
 {
-	struct told told;
+	struct capture captured;
 
 	munlockall();
-	the_system_refuses(&told);
-	CHECK(!strstr(told.text, "locked") && strstr(told.text, "Invalid argument"));
+	the_system_refuses(&captured);
+	CHECK(!strstr(captured.text, "locked") && strstr(captured.text, "Invalid argument"));
 }
 
 /* Old, if memory is locked; a sandbox may give the same error. */
@@ -249,18 +249,18 @@ static void the_cause_is_named(void **state)
 
 static void an_old_system_takes_none(void **state)
 {
-	struct told told;
+	struct capture captured;
 
 	(void)state;
 	lock_all();
 	old_system = true;
-	told_begin(&told);
+	capture_begin(&captured);
 	use(MANY, LARGE);
 	page_trim();
 	page_trim();
 	assert_int_equal(dirty(), MANY * OS_HUGE);
 	check_held();
-	assert_int_equal(told_end_kept(&told), 1);
+	assert_int_equal(capture_end_deferred(&captured), 1);
 	unlock_all();
 	page_trim();
 	assert_int_equal(dirty(), 0);

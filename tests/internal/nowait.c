@@ -16,10 +16,10 @@
 #include "internal/kit/locks.h"
 #include "kit/by_hand.h"
 #include "kit/cache.h"
+#include "kit/capture.h"
 #include "kit/check.h"
 #include "kit/clock.h"
 #include "kit/process.h"
-#include "kit/told.h"
 #include "kit/unit.h"
 #include "kmalloc/kmalloc.h"
 #include "os/lock.h"
@@ -319,7 +319,7 @@ static struct kmem_cache *make_destroyed(void)
 
 static void lines_of_a_handler_wait_for_nobody(void **state)
 {
-	static struct told told;
+	static struct capture captured;
 	struct kmem_cache *s = make("nowait-handler", 64, SLAB_NO_SHEAVES | no_samples());
 	int saved = dup(STDERR_FILENO), lines;
 	uint32_t left;
@@ -342,9 +342,9 @@ static void lines_of_a_handler_wait_for_nobody(void **state)
 	close(saved);
 	assert_int_equal(left, 7);
 	/* The next call that may wait writes the lines. */
-	told_begin(&told);
+	capture_begin(&captured);
 	kmem_cache_shrink(s);
-	lines = told_end(&told);
+	lines = capture_end(&captured);
 	/* One of them is a long report, if the cache is checked. */
 	assert_true(cache_is_checked(s) ? lines > 7 : lines == 7);
 	kmem_cache_return_sheaf(s, GFP_KERNEL, handled.sheaf);
@@ -400,7 +400,7 @@ static void *free_foreign_nolock(void *unused)
 /* More threads than places for lines: the places must become free again for others. */
 static void lines_of_threads_that_ended_are_written(void **state)
 {
-	static struct told told;
+	static struct capture captured;
 	static char foreign[64];
 	struct kmem_cache *s = make("nowait-ended", sizeof(struct item), 0);
 	int saved = dup(STDERR_FILENO);
@@ -417,15 +417,15 @@ static void lines_of_threads_that_ended_are_written(void **state)
 	assert_true(os_reports_kept > 0);
 	dup2(saved, STDERR_FILENO);
 	close(saved);
-	told_begin(&told);
+	capture_begin(&captured);
 	/* Until then, standard error is not asked again. */
 	clock_pass_ms(20);
 	kmem_cache_shrink(s);
-	told_end(&told);
+	capture_end(&captured);
 	assert_int_equal(os_reports_kept, 0);
-	told_begin(&told);
+	capture_begin(&captured);
 	kfree(foreign);
-	assert_int_equal(told_end(&told), 1);
+	assert_int_equal(capture_end(&captured), 1);
 	kmem_cache_destroy(s);
 }
 

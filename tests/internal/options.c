@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kit/told.h"
+#include "kit/capture.h"
 #include "os/options/options.h"
 
 #include "kit/unit.h"
@@ -16,15 +16,15 @@
 #define MAX_ORDER "3"
 #endif
 
-static struct told told;
+static struct capture captured;
 
 static bool parse(const char *text, int *lines)
 {
 	bool understood;
 
-	told_begin(&told);
+	capture_begin(&captured);
 	understood = os_options_parse(text);
-	*lines = told_end_kept(&told);
+	*lines = capture_end_deferred(&captured);
 	return understood;
 }
 
@@ -140,8 +140,8 @@ static void names_the_nearest(void **state)
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
 		assert_false(parse(wrong[i][0], &lines));
 		assert_int_equal(lines, 1);
-		assert_non_null(strstr(told.text, wrong[i][0]));
-		assert_non_null(strstr(told.text, wrong[i][1]));
+		assert_non_null(strstr(captured.text, wrong[i][0]));
+		assert_non_null(strstr(captured.text, wrong[i][1]));
 	}
 }
 
@@ -155,8 +155,8 @@ static void far_names_have_no_nearest(void **state)
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
 		assert_false(parse(wrong[i], &lines));
 		assert_int_equal(lines, 1);
-		assert_null(strstr(told.text, "did you mean"));
-		assert_non_null(strstr(told.text, "SHEAF_OPTIONS=help lists them"));
+		assert_null(strstr(captured.text, "did you mean"));
+		assert_non_null(strstr(captured.text, "SHEAF_OPTIONS=help lists them"));
 	}
 }
 
@@ -185,7 +185,7 @@ static void contradictions(void **state)
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
 		assert_true(parse(wrong[i][0], &lines));
 		assert_int_equal(lines, 1);
-		assert_non_null(strstr(told.text, wrong[i][1]));
+		assert_non_null(strstr(captured.text, wrong[i][1]));
 	}
 	assert_int_equal(os_options.rcu_delay, 9);
 	for (size_t i = 0; i < sizeof(right) / sizeof(right[0]); i++) {
@@ -202,11 +202,11 @@ static void help_lists_all(void **state)
 		"panic_on_warn", "random_kmalloc_caches=N"};
 
 	(void)state;
-	told_begin(&told);
+	capture_begin(&captured);
 	os_options_help();
-	assert_true(told_end(&told) > 20);
+	assert_true(capture_end(&captured) > 20);
 	for (size_t i = 0; i < sizeof(some) / sizeof(some[0]); i++)
-		assert_non_null(strstr(told.text, some[i]));
+		assert_non_null(strstr(captured.text, some[i]));
 }
 
 static void the_rest_counts(void **state)
@@ -234,7 +234,7 @@ static void bad_numbers(void **state)
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
 		assert_false(parse(wrong[i], &lines));
 		assert_true(lines >= 1);
-		assert_non_null(strstr(told.text, "takes a number from"));
+		assert_non_null(strstr(captured.text, "takes a number from"));
 		assert_int_equal(os_options.max_order, atoi(MAX_ORDER));
 		assert_int_equal(os_options.numa_fake, 0);
 	}
@@ -253,7 +253,7 @@ static void long_words(void **state)
 }
 
 /* A mistake is reported once, however often it is made. */
-static void the_same_line_is_told_once(void **state)
+static void the_same_line_is_reported_once(void **state)
 {
 	char text[1024] = "";
 	int lines;
@@ -273,10 +273,10 @@ static void control_characters(void **state)
 	(void)state;
 	assert_false(parse("no\nlibsheaf:\tsuch\x1b[31m\x7f", &lines));
 	assert_int_equal(lines, 1);
-	assert_non_null(strstr(told.text, "\"no?libsheaf:?such?[31m?\" ignored"));
+	assert_non_null(strstr(captured.text, "\"no?libsheaf:?such?[31m?\" ignored"));
 	assert_false(parse("report=a\nb", &lines));
 	assert_int_equal(lines, 1);
-	assert_non_null(strstr(told.text, "\"report=a?b\" ignored"));
+	assert_non_null(strstr(captured.text, "\"report=a?b\" ignored"));
 	assert_true(parse("report=a\"b\\", &lines));
 	assert_string_equal(os_options.report, "a\"b\\");
 	assert_true(parse("", &lines));
@@ -285,7 +285,7 @@ static void control_characters(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(the_same_line_is_told_once),
+		cmocka_unit_test(the_same_line_is_reported_once),
 		cmocka_unit_test(understands_all),
 		cmocka_unit_test(hardened_is_a_set),
 		cmocka_unit_test(tiny_has_small_orders),

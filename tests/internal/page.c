@@ -11,10 +11,10 @@
 #include "cache/cache.h"
 #include "internal/kit/pages.h"
 #include "internal/kit/ready.h"
+#include "kit/capture.h"
 #include "kit/check.h"
 #include "kit/process.h"
 #include "kit/random.h"
-#include "kit/told.h"
 #include "kit/unit.h"
 #include "os/machine.h"
 #include "os/report/report.h"
@@ -357,15 +357,15 @@ static void grow_beyond_what_is_readable(void)
 
 static void what_is_readable_grows(void **state)
 {
-	struct told told;
+	struct capture captured;
 	int status;
 
 	(void)state;
 	if (pages.readable == pages.size)
 		return;
-	told_begin(&told);
+	capture_begin(&captured);
 	status = in_child(grow_beyond_what_is_readable);
-	assert_int_equal(told_end(&told), 0);
+	assert_int_equal(capture_end(&captured), 0);
 	assert_int_equal(status, 0);
 }
 

@@ -9,10 +9,10 @@
 
 #include "cache/process.h"
 #include "kit/cache.h"
+#include "kit/capture.h"
 #include "kit/clock.h"
 #include "kit/needs.h"
 #include "kit/process.h"
-#include "kit/told.h"
 #include "kit/unit.h"
 #include "os/pressure.h"
 #include "page/limit.h"
@@ -161,16 +161,16 @@ static void the_programs_own_limit_comes_back(void **state)
 static void ask_again(void)
 {
 	unsigned int before = machine.begun;
-	struct told told;
+	struct capture captured;
 
 	CHECK(machine.forgotten == 1);
 	machine.tells = false;
-	told_begin(&told);
+	capture_begin(&captured);
 	while (machine.begun == before)
 		round_of(20);
 	round_of(20);
-	CHECK(told_end(&told) == 1);
-	CHECK(strstr(told.text, "pressure: this system does not report"));
+	CHECK(capture_end(&captured) == 1);
+	CHECK(strstr(captured.text, "pressure: this system does not report"));
 }
 
 /* It has no trigger of its own yet. On a system that does not report pressure, one line says so. */

@@ -18,10 +18,10 @@
 #include "debug/object.h"
 #include "kit/by_hand.h"
 #include "kit/cache.h"
+#include "kit/capture.h"
 #include "kit/check.h"
 #include "kit/process.h"
 #include "kit/random.h"
-#include "kit/told.h"
 #include "kit/unit.h"
 #include "os/machine.h"
 
@@ -29,7 +29,7 @@
 #define MANY  10000
 #define SOME  300 /* that rest together, whatever the nodes */
 
-static struct told told;
+static struct capture captured;
 static void *objects[MANY];
 
 static char *take(struct kmem_cache *s)
@@ -55,19 +55,19 @@ static void wear_out(struct kmem_cache *s)
 	kmem_cache_destroy(other);
 }
 
-static void was_told(const char *what)
+static void was_reported(const char *what)
 {
-	assert_true(told_end_kept(&told) > 0);
-	assert_non_null(strstr(told.text, what));
+	assert_true(capture_end_deferred(&captured) > 0);
+	assert_non_null(strstr(captured.text, what));
 }
 
 static void end(struct kmem_cache *s)
 {
-	told_begin(&told);
+	capture_begin(&captured);
 	assert_int_equal(kmem_cache_verify(s), 0);
 	assert_int_equal(quarantine_count(&s->sheaf.slab), 0);
 	kmem_cache_destroy(s);
-	assert_int_equal(told_end(&told), 0);
+	assert_int_equal(capture_end(&captured), 0);
 }
 
 static void nobody_gets_a_resting_object(void **state)
@@ -197,11 +197,11 @@ static void write_while_it_rests(void **state)
 	(void)state;
 	kmem_cache_free(s, object);
 	object[5] = 'x';
-	told_begin(&told);
+	capture_begin(&captured);
 	wear_out(s);
-	was_told("BUG stale: Poison overwritten");
-	assert_non_null(strstr(told.text, "Found by quarantine(stale, "));
-	assert_non_null(strstr(told.text, "@cache=stale size=32, free, in quarantine"));
+	was_reported("BUG stale: Poison overwritten");
+	assert_non_null(strstr(captured.text, "Found by quarantine(stale, "));
+	assert_non_null(strstr(captured.text, "@cache=stale size=32, free, in quarantine"));
 	/* No thread gets it any more. */
 	for (int i = 0; i < SOME; i++) {
 		objects[i] = take(s);
@@ -220,13 +220,13 @@ static void writes(void)
 	stale = take(shown);
 	kmem_cache_free(shown, stale);
 	stale[7] = 0;
-	told_begin(&told);
+	capture_begin(&captured);
 }
 
 static void write_and_exit(void)
 {
 	writes();
-	told_end(&told);
+	capture_end(&captured);
 	exit(0);
 }
 
@@ -236,24 +236,24 @@ static void all_ways_out_check(void **state)
 	(void)state;
 	writes();
 	kmem_cache_destroy(shown);
-	was_told("BUG written: Poison overwritten");
+	was_reported("BUG written: Poison overwritten");
 	writes();
 	kmem_cache_shrink(shown);
-	was_told("BUG written: Poison overwritten");
+	was_reported("BUG written: Poison overwritten");
 	end(shown);
 	writes();
 	assert_int_equal(kmem_cache_verify(shown), 1);
-	was_told("BUG written: Poison overwritten");
+	was_reported("BUG written: Poison overwritten");
 	end(shown);
 	writes();
 	assert_int_equal(kmem_cache_validate(shown), 1);
-	was_told("Found by quarantine(written, ");
+	was_reported("Found by quarantine(written, ");
 	/* What the report says: nobody gets it any more. */
 	assert_int_equal(debug_head(&shown->sheaf.slab, stale)->state, DEBUG_LEAKED);
 	end(shown);
-	told_begin(&told);
+	capture_begin(&captured);
 	assert_int_equal(in_child(write_and_exit), 0);
-	was_told("BUG written: Poison overwritten");
+	was_reported("BUG written: Poison overwritten");
 }
 
 /* Another thread may be releasing it just now. */
@@ -262,11 +262,11 @@ static void who_only_looks_leaves_it_alone(void **state)
 	(void)state;
 	writes();
 	assert_int_equal(debug_validate(&shown->sheaf.slab, stale, false), 0);
-	assert_int_equal(told_end_kept(&told), 0);
+	assert_int_equal(capture_end_deferred(&captured), 0);
 	assert_int_equal(stale[7], 0);
-	told_begin(&told);
+	capture_begin(&captured);
 	assert_int_equal(quarantine_drain(&shown->sheaf.slab, false), 1);
-	was_told("Found by quarantine(written, ");
+	was_reported("Found by quarantine(written, ");
 	end(shown);
 }
 
@@ -279,16 +279,16 @@ static void second_free(void **state)
 	kmem_cache_free(s, object);
 	for (int i = 0; i < SOME; i++)
 		kmem_cache_free(s, take(s));
-	told_begin(&told);
+	capture_begin(&captured);
 	kmem_cache_free(s, object);
-	was_told("BUG twice: Object already free");
-	assert_non_null(strstr(told.text, "Freed "));
-	told_begin(&told);
+	was_reported("BUG twice: Object already free");
+	assert_non_null(strstr(captured.text, "Freed "));
+	capture_begin(&captured);
 	kmem_cache_free_nolock(s, object);
-	was_told("Object already free");
-	told_begin(&told);
+	was_reported("Object already free");
+	capture_begin(&captured);
 	kmem_cache_free_rcu(s, object);
-	was_told("Object already free");
+	was_reported("Object already free");
 	end(s);
 }
 
@@ -301,9 +301,9 @@ static void second_free_without_a_state(void **state)
 	(void)state;
 	kmem_cache_free(s, object);
 	debug_head(&s->sheaf.slab, object)->state = 0;
-	told_begin(&told);
+	capture_begin(&captured);
 	kmem_cache_free(s, object);
-	was_told("BUG stateless: Object metadata overwritten");
+	was_reported("BUG stateless: Object metadata overwritten");
 	assert_int_equal(quarantine_count(&s->sheaf.slab), 1);
 	assert_true(rests(s, object));
 	end(s);
@@ -321,9 +321,9 @@ static void retired_objects_rest(void **state)
 	kvfree_rcu_barrier();
 	assert_true(rests(s, object));
 	object[0] = 1;
-	told_begin(&told);
+	capture_begin(&captured);
 	kmem_cache_shrink(s);
-	was_told("BUG retired: Poison overwritten");
+	was_reported("BUG retired: Poison overwritten");
 	end(s);
 }
 
@@ -419,10 +419,10 @@ static void goes_on_in_a_child(void)
 	CHECK(rests(shown, stale));
 	CHECK(quarantine_count(&shown->sheaf.slab) == 1);
 	kmem_cache_free(shown, kmem_cache_alloc(shown, GFP_KERNEL));
-	told_begin(&told);
+	capture_begin(&captured);
 	stale[1] = 1;
 	CHECK(kmem_cache_shrink(shown) == 1); /* the slab of the object that is kept out of use */
-	CHECK(told_end(&told) > 0);
+	CHECK(capture_end(&captured) > 0);
 	CHECK(quarantine_bytes() == 0);
 	kmem_cache_destroy(shown);
 }
@@ -486,7 +486,7 @@ static void threads(void **state)
 	size_t bytes = 0;
 
 	(void)state;
-	told_begin(&told);
+	capture_begin(&captured);
 	shared[0] = make("shared-a", 60, 0);
 	shared[1] = make("shared-b", 1500, 0);
 	for (uintptr_t i = 0; i < THREADS; i++)
@@ -496,7 +496,7 @@ static void threads(void **state)
 	for (int i = 0; i < 2; i++)
 		bytes += quarantine_count(&shared[i]->sheaf.slab) *
 			 (size_t)shared[i]->sheaf.slab.size;
-	assert_int_equal(told_end_kept(&told), 0);
+	assert_int_equal(capture_end_deferred(&captured), 0);
 	assert_int_equal(bytes, quarantine_bytes());
 	assert_true(bytes <= BYTES);
 	end(shared[0]);

@@ -14,11 +14,11 @@
 #include "internal/kit/ready.h"
 #include "kit/by_hand.h"
 #include "kit/cache.h"
+#include "kit/capture.h"
 #include "kit/check.h"
 #include "kit/clock.h"
 #include "kit/needs.h"
 #include "kit/process.h"
-#include "kit/told.h"
 #include "kit/unit.h"
 #include "os/machine.h"
 #include "os/options/options.h"
@@ -38,7 +38,7 @@ struct item {
 	uint64_t end[4];
 };
 
-static struct told told;
+static struct capture captured;
 
 static struct kmem_cache *make_items(const char *name, slab_flags_t flags)
 {
@@ -59,9 +59,9 @@ static void fill(struct kmem_cache *s, struct item **items, unsigned int n)
 static void destroy(struct kmem_cache *s)
 {
 	assert_int_equal(kmem_cache_verify(s), 0);
-	told_begin(&told);
+	capture_begin(&captured);
 	kmem_cache_destroy(s);
-	assert_int_equal(told_end(&told), 0);
+	assert_int_equal(capture_end(&captured), 0);
 }
 
 static struct {
@@ -239,7 +239,7 @@ static void who_waits_needs_nobody_else(void **state)
 	destroy(s);
 }
 
-static void too_much_is_counted_and_told(void **state)
+static void too_much_is_counted_and_reported(void **state)
 {
 	static struct item *items[40000];
 	unsigned int limit = os_options.rcu_limit, calls;
@@ -248,11 +248,11 @@ static void too_much_is_counted_and_told(void **state)
 	(void)state;
 	os_options.rcu_limit = 1;
 	fill(s, items, 40000);
-	told_begin(&told);
+	capture_begin(&captured);
 	for (unsigned int i = 0; i < 30000; i++)
 		kfree_rcu(items[i], rcu);
-	assert_int_equal(told_end(&told), 1);
-	assert_non_null(strstr(told.text, "rcu_limit"));
+	assert_int_equal(capture_end(&captured), 1);
+	assert_non_null(strstr(captured.text, "rcu_limit"));
 	if (look(s).counted)
 		assert_true(look(s).rcu_over_limit > 0);
 	/* A caller that may wait waits. */
@@ -276,10 +276,10 @@ static void too_much_without_sheaves_is_counted(void **state)
 	(void)state;
 	os_options.rcu_limit = 1;
 	fill(s, items, 30000);
-	told_begin(&told);
+	capture_begin(&captured);
 	for (unsigned int i = 0; i < 30000; i++)
 		kfree_rcu(items[i], rcu);
-	told_end(&told);
+	capture_end(&captured);
 	os_options.rcu_limit = limit;
 	if (look(s).counted)
 		assert_true(look(s).rcu_over_limit > 0);
@@ -292,7 +292,7 @@ static void retire_some(struct item **items)
 		kfree_rcu(items[i], rcu);
 }
 
-static void a_stalled_reader_is_told_once(void **state)
+static void a_stalled_reader_is_reported_once(void **state)
 {
 	struct kmem_cache *s = make_items("rcu-stall", 0);
 	static struct item *items[MANY];
@@ -300,15 +300,16 @@ static void a_stalled_reader_is_told_once(void **state)
 	(void)state;
 	fill(s, items, MANY);
 	retire_some(items);
-	told_begin(&told);
+	capture_begin(&captured);
 	clock_pass_ms(os_options.rcu_stall - 1);
 	retire_some(items + MANY / 4); /* no report yet: it says how long nothing has ended */
 	clock_pass_ms(1);
 	retire_some(items + MANY / 2);
 	clock_pass_ms(os_options.rcu_stall);
 	retire_some(items + 3 * MANY / 4);
-	assert_int_equal(told_end(&told), 1);
-	assert_non_null(strstr(told.text, "RCU (by hand): no grace period has ended for 10000 ms"));
+	assert_int_equal(capture_end(&captured), 1);
+	assert_non_null(
+		strstr(captured.text, "RCU (by hand): no grace period has ended for 10000 ms"));
 	destroy(s);
 }
 
@@ -328,11 +329,11 @@ static void double_frees_of_waiting_slabs(void **state)
 		assert_int_equal(kmem_cache_alloc_bulk(s, GFP_KERNEL, MANY, objects), MANY);
 		kmem_cache_free_bulk(s, MANY, objects);
 		assert_int_equal(kmem_cache_shrink(s), 1);
-		told_begin(&told);
+		capture_begin(&captured);
 		slab_give(slab, &objects[0], 1, "test_free");
 		slab_give(slab, &objects[MANY / 2], 1, "test_free");
-		assert_int_equal(told_end_kept(&told), 2);
-		assert_non_null(strstr(told.text, "double free"));
+		assert_int_equal(capture_end_deferred(&captured), 2);
+		assert_non_null(strstr(captured.text, "double free"));
 		assert_int_equal(kmem_cache_verify(s), 0);
 		by_hand_pass();
 		by_hand_pass();
@@ -355,10 +356,10 @@ static void fail_every_allocation(void)
 	no_more_memory();
 	while (kmem_cache_alloc(s, GFP_NOWAIT))
 		;
-	told_begin(&told);
+	capture_begin(&captured);
 	for (unsigned int i = 1; i < 4 * MANY; i++)
 		kfree_rcu(items[i], rcu);
-	CHECK(told_end(&told) == 0);
+	CHECK(capture_end(&captured) == 0);
 	kvfree_rcu_barrier();
 	CHECK(look(s).rcu_pending_objects == 0);
 	/* All objects, freed in each way. */
@@ -442,9 +443,9 @@ int main(void)
 		cmocka_unit_test(few_grace_periods_while_little_waits),
 		cmocka_unit_test(a_forked_child_goes_on_without_lost_heads),
 		cmocka_unit_test(who_waits_needs_nobody_else),
-		cmocka_unit_test(too_much_is_counted_and_told),
+		cmocka_unit_test(too_much_is_counted_and_reported),
 		cmocka_unit_test(too_much_without_sheaves_is_counted),
-		cmocka_unit_test(a_stalled_reader_is_told_once),
+		cmocka_unit_test(a_stalled_reader_is_reported_once),
 		cmocka_unit_test(double_frees_of_waiting_slabs),
 		cmocka_unit_test(large_blocks_do_not_stay),
 		cmocka_unit_test(nothing_is_lost_without_memory),

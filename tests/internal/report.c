@@ -8,8 +8,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "kit/capture.h"
 #include "kit/clock.h"
-#include "kit/told.h"
 #include "kit/unit.h"
 #include "os/report/record.h"
 #include "os/report/report.h"
@@ -19,7 +19,7 @@ enum {
 };
 
 static volatile sig_atomic_t handled;
-static struct told told;
+static struct capture captured;
 
 static void keep_and_write(void)
 {
@@ -113,25 +113,25 @@ static void long_reports_are_limited(void **state)
 	char about[16];
 
 	(void)state;
-	told_begin(&told);
+	capture_begin(&captured);
 	for (int i = 0; i <= OS_RECORDS; i++) {
 		snprintf(about, sizeof(about), "full %d", i);
 		make_long(about, 1);
 	}
 	assert_int_equal(os_reports - before, OS_RECORDS);
-	assert_int_equal(told_end_kept(&told), OS_RECORDS + 1);
-	assert_non_null(strstr(told.text, "1 more lines like the last ones are left out"));
-	told_begin(&told);
+	assert_int_equal(capture_end_deferred(&captured), OS_RECORDS + 1);
+	assert_non_null(strstr(captured.text, "1 more lines like the last ones are left out"));
+	capture_begin(&captured);
 	for (int i = 0; i < 9; i++) {
 		make_long("kind", 1);
 		os_report_kept();
 	}
-	assert_int_equal(told_end(&told), 5);
-	told_begin(&told);
+	assert_int_equal(capture_end(&captured), 5);
+	capture_begin(&captured);
 	make_long("long", 1000);
 	os_report_kept();
-	assert_true(told_end(&told) < 200);
-	assert_int_equal(told.text[strlen(told.text) - 1], '\n');
+	assert_true(capture_end(&captured) < 200);
+	assert_int_equal(captured.text[strlen(captured.text) - 1], '\n');
 }
 
 int main(void)

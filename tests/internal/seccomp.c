@@ -25,12 +25,12 @@
 
 #include "cache/cache.h"
 #include "internal/kit/shown.h"
+#include "kit/capture.h"
 #include "kit/check.h"
 #include "kit/objects.h"
 #include "kit/process.h"
 #include "kit/provider.h"
 #include "kit/refuse.h"
-#include "kit/told.h"
 #include "kit/unit.h"
 #include "os/counters.h"
 #include "os/machine.h"
@@ -382,20 +382,20 @@ static void own_counters_refused(void)
 	end();
 }
 
-static int run_one(void (*body)(void), struct told *told)
+static int run_one(void (*body)(void), struct capture *captured)
 {
 	int status;
 
-	told_begin(told);
+	capture_begin(captured);
 	status = in_child(body);
-	told_end(told);
+	capture_end(captured);
 	return status;
 }
 
 static void refuse_each(void (*body)(void))
 {
 	static const int errors[] = {EPERM, ENOSYS};
-	static struct told told;
+	static struct capture captured;
 	int failed = 0;
 
 	for (size_t i = 0; i < 2 * sizeof(refusals) / sizeof(refusals[0]); i++) {
@@ -403,10 +403,10 @@ static void refuse_each(void (*body)(void))
 
 		refused = &refusals[i / 2];
 		refused_with = errors[i % 2];
-		status = run_one(body, &told);
+		status = run_one(body, &captured);
 		if (status)
 			print_error("%s refused (%s): status %#x\n%s", refused->name,
-				    strerror(refused_with), (unsigned int)status, told.text);
+				    strerror(refused_with), (unsigned int)status, captured.text);
 		failed += status != 0;
 	}
 	assert_int_equal(failed, 0);
@@ -435,14 +435,14 @@ static const struct refusal *refusal_of(int call, uint32_t flags)
 
 static void check_refused(int call, uint32_t flags, void (*body)(void))
 {
-	static struct told told;
+	static struct capture captured;
 	int status;
 
 	refused = refusal_of(call, flags);
 	refused_with = ENOMEM;
-	status = run_one(body, &told);
+	status = run_one(body, &captured);
 	if (status)
-		print_error("status %#x\n%s", (unsigned int)status, told.text);
+		print_error("status %#x\n%s", (unsigned int)status, captured.text);
 	assert_int_equal(status, 0);
 }
 

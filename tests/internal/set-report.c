@@ -12,15 +12,15 @@
 #include <unistd.h>
 
 #include "internal/kit/ready.h"
+#include "kit/capture.h"
 #include "kit/check.h"
 #include "kit/process.h"
-#include "kit/told.h"
 #include "kit/unit.h"
 #include "os/lock.h"
 #include "os/report/record.h"
 #include "os/report/report.h"
 
-static struct told told;
+static struct capture captured;
 
 static struct {
 	char text[4096];
@@ -44,7 +44,7 @@ static void calls(void)
 	char *object = kmem_cache_alloc(s, GFP_KERNEL);
 
 	CHECK(sheaf_set_report(collect, &called, NULL) == 0);
-	told_begin(&told);
+	capture_begin(&captured);
 	kmem_cache_free(s, object);
 	kmem_cache_free(s, object);
 	CHECK(called.calls == 1);
@@ -53,15 +53,15 @@ static void calls(void)
 	os_report("a line");
 	CHECK(called.calls == 2 &&
 	      !strcmp(strstr(called.text, "libsheaf: a"), "libsheaf: a line\n"));
-	CHECK(told_end(&told) == 0);
+	CHECK(capture_end(&captured) == 0);
 	/* In a call that never waits. */
-	told_begin(&told);
+	capture_begin(&captured);
 	kmem_cache_free_nolock(s, object);
-	CHECK(told_end(&told) > 5 && called.calls == 2);
+	CHECK(capture_end(&captured) > 5 && called.calls == 2);
 	CHECK(sheaf_set_report(NULL, NULL, NULL) == 0);
-	told_begin(&told);
+	capture_begin(&captured);
 	os_report("to standard error");
-	CHECK(told_end(&told) == 1 && called.calls == 2);
+	CHECK(capture_end(&captured) == 1 && called.calls == 2);
 }
 
 static void misuses(void *data, const char *what, size_t length)
@@ -82,9 +82,9 @@ static void calls_the_library(void)
 	struct kmem_cache *s = kmem_cache_create("again", 32, NULL, SLAB_CONSISTENCY_CHECKS);
 
 	CHECK(sheaf_set_report(misuses, s, NULL) == 0);
-	told_begin(&told);
+	capture_begin(&captured);
 	os_report("a line");
-	CHECK(told_end(&told) > 5 && strstr(told.text, "Object already free"));
+	CHECK(capture_end(&captured) > 5 && strstr(captured.text, "Object already free"));
 	CHECK(called.calls == 1);
 	os_report("another one");
 	CHECK(called.calls == 2);

@@ -16,10 +16,10 @@
 #include <unistd.h>
 
 #include "internal/kit/ready.h"
+#include "kit/capture.h"
 #include "kit/check.h"
 #include "kit/directory.h"
 #include "kit/process.h"
-#include "kit/told.h"
 #include "kit/unit.h"
 #include "os/options/options.h"
 #include "os/report/record.h"
@@ -27,7 +27,7 @@
 #include "os/report/sink.h"
 
 static char path[128], text[1 << 16];
-static struct told told;
+static struct capture captured;
 
 static void in(void (*body)(void))
 {
@@ -79,12 +79,12 @@ static void appends(void)
 
 	snprintf(path, sizeof(path), "%s/appends", directory);
 	before = read_file(path);
-	told_begin(&told);
+	capture_begin(&captured);
 	to_own_file("appends");
 	os_report("one");
 	long_line("lines");
 	os_report("two");
-	CHECK(told_end(&told) == 0);
+	CHECK(capture_end(&captured) == 0);
 	CHECK(read_file(path) > 0);
 	CHECK(!strcmp(text + (before < 0 ? 0 : before),
 		      "libsheaf: one\nof many lines\nlibsheaf: two\n"));
@@ -153,16 +153,16 @@ static void refused(const char *why)
 {
 	os_report("one");
 	os_report("two");
-	CHECK(told_end(&told) == 3);
-	CHECK(strstr(told.text, why));
-	CHECK(strstr(told.text, "; reports go to standard error\n"));
-	CHECK(strstr(told.text, "\nlibsheaf: one\nlibsheaf: two\n") ||
-	      !strncmp(told.text, "libsheaf: one\n", 14));
+	CHECK(capture_end(&captured) == 3);
+	CHECK(strstr(captured.text, why));
+	CHECK(strstr(captured.text, "; reports go to standard error\n"));
+	CHECK(strstr(captured.text, "\nlibsheaf: one\nlibsheaf: two\n") ||
+	      !strncmp(captured.text, "libsheaf: one\n", 14));
 }
 
 static void no_directory(void)
 {
-	told_begin(&told);
+	capture_begin(&captured);
 	to_own_file("no/such");
 	refused("cannot be opened (No such file or directory)");
 }
@@ -172,7 +172,7 @@ static void in_a_directory_that_is_gone(void)
 {
 	snprintf(path, sizeof(path), "%s/gone", directory);
 	CHECK(mkdir(path, 0700) == 0 && chdir(path) == 0 && rmdir(path) == 0);
-	told_begin(&told);
+	capture_begin(&captured);
 	report_to("no/such");
 	refused("report=no/such cannot be opened (No such file or directory)");
 }
@@ -184,7 +184,7 @@ static void a_link(void)
 	snprintf(to, sizeof(to), "%s/target", directory);
 	snprintf(path, sizeof(path), "%s/link", directory);
 	CHECK(symlink(to, path) == 0);
-	told_begin(&told);
+	capture_begin(&captured);
 	to_own_file("link");
 	refused("it is a symbolic link");
 	CHECK(access(to, F_OK) != 0);
@@ -194,7 +194,7 @@ static void a_pipe_without_reader(void)
 {
 	snprintf(path, sizeof(path), "%s/pipe", directory);
 	CHECK(mkfifo(path, 0600) == 0);
-	told_begin(&told);
+	capture_begin(&captured);
 	to_own_file("pipe");
 	refused("nobody reads this pipe");
 }
@@ -206,7 +206,7 @@ static void of_another_user(void)
 	snprintf(path, sizeof(path), "%s/theirs", directory);
 	file = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0666);
 	CHECK(file >= 0 && fchown(file, 12345, (gid_t)-1) == 0);
-	told_begin(&told);
+	capture_begin(&captured);
 	to_own_file("theirs");
 	refused("it belongs to another user");
 }
@@ -218,7 +218,7 @@ static void a_pipe_of_another_user(void)
 	snprintf(path, sizeof(path), "%s/their-pipe", directory);
 	CHECK(mkfifo(path, 0666) == 0 && chown(path, 12345, (gid_t)-1) == 0);
 	reader = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-	told_begin(&told);
+	capture_begin(&captured);
 	to_own_file("their-pipe");
 	refused("it belongs to another user");
 	CHECK(read(reader, text, sizeof(text)) <= 0);
@@ -231,7 +231,7 @@ static void a_socket(void)
 
 	snprintf(at.sun_path, sizeof(at.sun_path), "%s/socket", directory);
 	CHECK(bind(file, (struct sockaddr *)&at, sizeof(at)) == 0);
-	told_begin(&told);
+	capture_begin(&captured);
 	to_own_file("socket");
 	refused("cannot be opened (it is a socket)");
 }
@@ -243,7 +243,7 @@ static void no_terminal(void)
 		print_message("/dev/tty is no terminal here\n");
 		return;
 	}
-	told_begin(&told);
+	capture_begin(&captured);
 	report_to("/dev/tty");
 	refused("cannot be opened (no terminal or other device is behind it)");
 }
@@ -253,14 +253,14 @@ static void a_loop(void)
 {
 	snprintf(path, sizeof(path), "%s/loop", directory);
 	CHECK(symlink("loop", path) == 0);
-	told_begin(&told);
+	capture_begin(&captured);
 	to_own_file("loop/file");
 	refused("cannot be opened (Too many levels of symbolic links)");
 }
 
 static void a_full_disk(void)
 {
-	told_begin(&told);
+	capture_begin(&captured);
 	report_to("/dev/full");
 	refused("cannot be written to (No space left on device)");
 }
@@ -270,16 +270,16 @@ static void a_limit(void)
 {
 	const struct rlimit none = {0, 0};
 
-	told_begin(&told);
+	capture_begin(&captured);
 	to_own_file("limit");
-	told_end(&told);
+	capture_end(&captured);
 	signal(SIGXFSZ, SIG_DFL);
 	CHECK(setrlimit(RLIMIT_FSIZE, &none) == 0);
 	os_report("to standard error");
 	CHECK(read_file(path) == 0);
 }
 
-static void what_is_refused_is_told(void **state)
+static void what_is_refused_is_reported(void **state)
 {
 	(void)state;
 	in(no_directory);
@@ -307,16 +307,16 @@ static void paths_that_are_none(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
-		told_begin(&told);
+		capture_begin(&captured);
 		assert_false(os_options_parse(wrong[i]));
-		assert_int_equal(told_end_kept(&told), 1);
-		assert_non_null(strstr(told.text, "report= takes 1 to 511 letters"));
+		assert_int_equal(capture_end_deferred(&captured), 1);
+		assert_non_null(strstr(captured.text, "report= takes 1 to 511 letters"));
 		assert_string_equal(os_options.report, "");
 	}
-	told_begin(&told);
+	capture_begin(&captured);
 	assert_false(os_options_parse("reprot=/tmp/report"));
-	assert_int_equal(told_end_kept(&told), 1);
-	assert_non_null(strstr(told.text, "did you mean \"report=\"?"));
+	assert_int_equal(capture_end_deferred(&captured), 1);
+	assert_non_null(strstr(captured.text, "did you mean \"report=\"?"));
 	assert_true(os_options_parse(""));
 }
 
@@ -331,7 +331,7 @@ int main(void)
 		cmocka_unit_test(a_file_is_appended_to),
 		cmocka_unit_test(each_process_has_its_own),
 		cmocka_unit_test(a_descriptor_that_changed_is_left_alone),
-		cmocka_unit_test(what_is_refused_is_told),
+		cmocka_unit_test(what_is_refused_is_reported),
 		cmocka_unit_test(paths_that_are_none),
 	};
 

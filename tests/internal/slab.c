@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "kit/told.h"
+#include "kit/capture.h"
 #include "slab/slab.h"
 
 #include "cache/cache.h"
@@ -31,7 +31,7 @@ enum {
 	OBJECTS = 6000
 };
 
-static struct told told;
+static struct capture captured;
 
 static unsigned int log2_of(uint32_t value)
 {
@@ -443,9 +443,9 @@ static void room_around_objects(void **state)
 			assert_int_equal(slab_index(&cache, page_slab(objects[j]), objects[j] - 8),
 					 SLAB_NO_OBJECT);
 		}
-		told_begin(&told);
+		capture_begin(&captured);
 		slab_give(&cache, (void *[]){objects[0] - 8}, 1, "test");
-		assert_int_equal(told_end_kept(&told), 1);
+		assert_int_equal(capture_end_deferred(&captured), 1);
 		slab_give(&cache, (void **)objects, n, "test");
 		assert_int_equal(slab_shrink(&cache), 0);
 		slab_cache_exit(&cache);
@@ -636,23 +636,23 @@ static void double_frees(void **state)
 	assert_int_equal(slab_take(&cache, 0, SLAB_THIS_NODE, objects, 256), 256);
 	slab_give(&cache, objects, 250, "test");
 	for (int i = 0; i < 250; i++) {
-		told_begin(&told);
+		capture_begin(&captured);
 		slab_give(&cache, &objects[i], 1, "test_free");
-		assert_int_equal(told_end_kept(&told), 1);
-		assert_non_null(strstr(told.text, "double free"));
+		assert_int_equal(capture_end_deferred(&captured), 1);
+		assert_non_null(strstr(captured.text, "double free"));
 	}
-	told_begin(&told);
+	capture_begin(&captured);
 	slab_give_nolock(&cache, objects[0], "test_free");
-	assert_int_equal(told_end_kept(&told), 1);
+	assert_int_equal(capture_end_deferred(&captured), 1);
 	/* The same object twice in one array, at adjacent and at other places. */
 	two[0] = two[1] = objects[250];
-	told_begin(&told);
+	capture_begin(&captured);
 	slab_give(&cache, two, 2, "test_free");
-	assert_int_equal(told_end_kept(&told), 1);
-	told_begin(&told);
+	assert_int_equal(capture_end_deferred(&captured), 1);
+	capture_begin(&captured);
 	slab_give(&cache, (void *[]){objects[251], objects[5], objects[252], objects[251]}, 4,
 		  "test_free");
-	assert_int_equal(told_end_kept(&told), 2);
+	assert_int_equal(capture_end_deferred(&captured), 2);
 	assert_int_equal(count_in_use(&cache), 3);
 	slab_give(&cache, objects + 253, 3, "test");
 	assert_int_equal(slab_shrink(&cache), 0);
@@ -734,10 +734,10 @@ static void behind_the_last_object(void **state)
 	behind = slab_object(&cache, slab, slab_order_of(&cache, slab->state).objects);
 	if (page_slab(behind) == slab) {
 		assert_null(slab_object_around(&cache, slab, behind));
-		told_begin(&told);
+		capture_begin(&captured);
 		slab_give(&cache, &behind, 1, "test_free");
-		assert_int_equal(told_end_kept(&told), 1);
-		assert_non_null(strstr(told.text, "not in an object that is in use"));
+		assert_int_equal(capture_end_deferred(&captured), 1);
+		assert_non_null(strstr(captured.text, "not in an object that is in use"));
 	}
 	slab_give(&cache, &object, 1, "test_free");
 	assert_int_equal(slab_shrink(&cache), 0);
@@ -758,35 +758,35 @@ static void misuse(void **state)
 	assert_int_equal(slab_take(&other, 0, SLAB_THIS_NODE, &theirs, 1), 1);
 
 	slab_give(&cache, objects, 1, "test_free");
-	told_begin(&told);
+	capture_begin(&captured);
 	slab_give(&cache, objects, 1, "test_free");
-	assert_int_equal(told_end_kept(&told), 1);
-	assert_non_null(strstr(told.text, "double free"));
-	assert_non_null(strstr(told.text, "test_free"));
+	assert_int_equal(capture_end_deferred(&captured), 1);
+	assert_non_null(strstr(captured.text, "double free"));
+	assert_non_null(strstr(captured.text, "test_free"));
 
 	inside = (char *)objects[1] + 8;
-	told_begin(&told);
+	capture_begin(&captured);
 	slab_give(&cache, &inside, 1, "test_free");
-	assert_int_equal(told_end_kept(&told), 1);
-	assert_non_null(strstr(told.text, "8 bytes into an object"));
+	assert_int_equal(capture_end_deferred(&captured), 1);
+	assert_non_null(strstr(captured.text, "8 bytes into an object"));
 
-	told_begin(&told);
+	capture_begin(&captured);
 	slab_give(&cache, &theirs, 1, "test_free");
-	assert_int_equal(told_end_kept(&told), 1);
-	assert_non_null(strstr(told.text, "cache \"other\""));
+	assert_int_equal(capture_end_deferred(&captured), 1);
+	assert_non_null(strstr(captured.text, "cache \"other\""));
 
-	told_begin(&told);
+	capture_begin(&captured);
 	slab_give(&cache, &local, 1, "test_free");
-	assert_int_equal(told_end_kept(&told), 1);
-	assert_non_null(strstr(told.text, "not an object of any cache"));
+	assert_int_equal(capture_end_deferred(&captured), 1);
+	assert_non_null(strstr(captured.text, "not an object of any cache"));
 
 	/* All of them in one array, one object twice: the valid ones are freed. */
 	{
 		void *mixed[] = {objects[1], inside, objects[1], theirs, local, objects[2]};
 
-		told_begin(&told);
+		capture_begin(&captured);
 		slab_give(&cache, mixed, 6, "test_free");
-		assert_int_equal(told_end_kept(&told), 4);
+		assert_int_equal(capture_end_deferred(&captured), 4);
 	}
 	assert_int_equal(count_in_use(&cache), 0);
 	assert_int_equal(slab_shrink(&cache), 0);

@@ -11,10 +11,10 @@
 
 #include "cache/list.h"
 #include "kit/by_hand.h"
+#include "kit/capture.h"
 #include "kit/held.h"
 #include "kit/printed.h"
 #include "kit/process.h"
-#include "kit/told.h"
 #include "kit/unit.h"
 #include "os/counters.h"
 #include "os/machine.h"
@@ -25,7 +25,7 @@ enum {
 	MANY = 10 * SHEAF
 };
 
-static void waste_and_peak_are_told(void **state)
+static void waste_and_peak_are_reported(void **state)
 {
 	struct kmem_cache *odd = make("odd", 1000, SLAB_NO_USER_FLAGS);
 	struct kmem_cache_stats before = look(s), most;
@@ -47,17 +47,17 @@ static void waste_and_peak_are_told(void **state)
 	kmem_cache_destroy(odd);
 }
 
-static void destroyed_cache_is_told(void **state)
+static void destroyed_cache_is_reported(void **state)
 {
 	struct kmem_cache *gone = kmem_cache_create("gone", 64, NULL, SLAB_NO_MERGE);
 	struct kmem_cache_stats stats;
-	struct told told;
+	struct capture captured;
 
 	(void)state;
 	kmem_cache_destroy(gone);
-	told_begin(&told);
+	capture_begin(&captured);
 	assert_int_equal(kmem_cache_stats(gone, &stats), -EINVAL);
-	assert_int_equal(told_end(&told), 1);
+	assert_int_equal(capture_end(&captured), 1);
 	assert_int_equal(stats.object_size, 0);
 }
 
@@ -67,7 +67,7 @@ static void cache_off_the_list_is_left_alone(void **state)
 {
 	struct kmem_cache *gone = kmem_cache_create("gone", 64, NULL, SLAB_NO_MERGE);
 	struct kmem_cache_stats stats;
-	struct told told;
+	struct capture captured;
 
 	(void)state;
 	os_lock(&caches.lock);
@@ -80,9 +80,9 @@ static void cache_off_the_list_is_left_alone(void **state)
 	list_wait_unpinned(gone);
 	list_remove(gone);
 	assert_false(list_pin(gone));
-	told_begin(&told);
+	capture_begin(&captured);
 	assert_int_equal(kmem_cache_stats(gone, &stats), -EINVAL);
-	assert_int_equal(told_end(&told), 1);
+	assert_int_equal(capture_end(&captured), 1);
 	assert_int_equal(stats.object_size, 0);
 	cache_unmake(gone);
 }
@@ -270,10 +270,10 @@ static void process_is_described(void **state)
 	give(0, SHEAF);
 }
 
-static void retired_bytes_are_told(void **state)
+static void retired_bytes_are_reported(void **state)
 {
 	struct sheaf_stats process;
-	unsigned long long told;
+	unsigned long long reported;
 
 	(void)state;
 	assert_int_equal(sheaf_rcu_register(&by_hand_ops), 0);
@@ -282,16 +282,16 @@ static void retired_bytes_are_told(void **state)
 		kmem_cache_free_rcu(s, held[i]);
 	sheaf_stats(&process);
 	/* All except the objects in the CPU's rcu_free sheaf: they are counted when it is full. */
-	told = process.rcu_bytes;
-	assert_in_range(told, 4 * SHEAF * look(s).slab_size, 6 * SHEAF * look(s).slab_size);
+	reported = process.rcu_bytes;
+	assert_in_range(reported, 4 * SHEAF * look(s).slab_size, 6 * SHEAF * look(s).slab_size);
 	assert_non_null(strstr(printed(SHEAF_STATS_JSON), "\"rcu_bytes\": "));
 	assert_int_equal(
 		strtoull(strstr(printed(SHEAF_STATS_JSON), "\"rcu_bytes\": ") + 13, NULL, 10),
-		told);
+		reported);
 	assert_int_equal(
 		strtoull(strstr(printed(SHEAF_STATS_PROMETHEUS), "\nsheaf_rcu_bytes ") + 17, NULL,
 			 10),
-		told);
+		reported);
 	assert_non_null(strstr(printed(SHEAF_STATS_TEXT), " rcu_bytes="));
 	kvfree_rcu_barrier();
 	sheaf_stats(&process);
@@ -325,10 +325,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		WITH_CACHE(gauges_need_no_counting),
-		WITH_CACHE(waste_and_peak_are_told),
+		WITH_CACHE(waste_and_peak_are_reported),
 		WITH_CACHE(process_is_described),
 		WITH_CACHE(only_the_room_is_written),
-		cmocka_unit_test(destroyed_cache_is_told),
+		cmocka_unit_test(destroyed_cache_is_reported),
 		cmocka_unit_test(cache_off_the_list_is_left_alone),
 		WITH_CACHE(text_fits_a_terminal),
 		WITH_CACHE(text_leaves_unused_caches_out),
@@ -336,7 +336,7 @@ int main(void)
 		WITH_CACHE(odd_options_are_escaped),
 		WITH_CACHE(printing_fails_politely),
 		WITH_CACHE(nobody_has_to_read),
-		WITH_CACHE(retired_bytes_are_told),
+		WITH_CACHE(retired_bytes_are_reported),
 	};
 
 	return cmocka_run_group_tests_name("stats-print", tests, NULL, NULL);

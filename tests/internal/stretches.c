@@ -2,7 +2,7 @@
 /* Frees of many neighbours in one call, which the slab layer returns in stretches. */
 #include <stdint.h>
 
-#include "kit/told.h"
+#include "kit/capture.h"
 #include "slab/slab.h"
 
 #include "internal/kit/ready.h"
@@ -15,7 +15,7 @@ enum {
 	OBJECTS = 6000
 };
 
-static struct told told;
+static struct capture captured;
 
 /* Objects in stretches of varying lengths, upwards or downwards, across words and slabs. */
 static void give_stretches(uint32_t size)
@@ -71,9 +71,9 @@ static void double_frees_in_stretches(void **state)
 		for (size_t part = 0; part < sizeof(order) / sizeof(order[0]); part++)
 			for (unsigned int i = order[part][0]; i < order[part][1]; i++)
 				twice[n++] = objects[down ? 99 - i : i];
-		told_begin(&told);
+		capture_begin(&captured);
 		slab_give(&cache, twice, n, "test_free");
-		assert_int_equal(told_end_kept(&told), 5);
+		assert_int_equal(capture_end_deferred(&captured), 5);
 		assert_int_equal(count_in_use(&cache), 100);
 		slab_give(&cache, objects + 100, 100, "test");
 	}

@@ -10,9 +10,9 @@
 #include <string.h>
 
 #include "kit/cache.h"
+#include "kit/capture.h"
 #include "kit/check.h"
 #include "kit/process.h"
-#include "kit/told.h"
 #include "kit/unit.h"
 #include "os/machine.h"
 #include "page/page.h"
@@ -21,7 +21,7 @@ enum {
 	NR_OBJECTS = 2000
 };
 
-static struct told told;
+static struct capture captured;
 
 static void invent(const char *machine)
 {
@@ -195,9 +195,9 @@ static void on_unforeseen(void)
 
 static int lines_of(void (*body)(void))
 {
-	told_begin(&told);
+	capture_begin(&captured);
 	assert_int_equal(in_child(body), 0);
-	return told_end(&told);
+	return capture_end(&captured);
 }
 
 static void cpus_beyond_the_tables(void **state)
@@ -207,15 +207,16 @@ static void cpus_beyond_the_tables(void **state)
 	(void)state;
 	/* MACHINE-M2 */
 	assert_int_equal(lines_of(on_8192), 1);
-	assert_non_null(strstr(told.text, "CPU numbers go up to 8191, and the library's tables end "
-					  "at 4095: several CPUs share sheaves"));
+	assert_non_null(strstr(captured.text,
+			       "CPU numbers go up to 8191, and the library's tables end "
+			       "at 4095: several CPUs share sheaves"));
 	if (sched_getaffinity(0, sizeof(allowed), &allowed) || CPU_COUNT(&allowed) < 2 ||
 	    !CPU_ISSET(0, &allowed))
 		skip();
 	assert_int_equal(lines_of(on_more_than_possible), 1);
-	assert_non_null(strstr(told.text, "the library's tables end at 0: "));
+	assert_non_null(strstr(captured.text, "the library's tables end at 0: "));
 	assert_int_equal(lines_of(on_unforeseen), 1);
-	assert_non_null(strstr(told.text,
+	assert_non_null(strstr(captured.text,
 			       "CPU numbers ended at 0 when the program started: several "
 			       "CPUs share sheaves"));
 }

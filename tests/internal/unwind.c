@@ -22,8 +22,8 @@
 #include <sheaf/trim.h>
 
 #include "kit/cache.h"
+#include "kit/capture.h"
 #include "kit/process.h"
-#include "kit/told.h"
 #include "kit/unit.h"
 #include "os/atomic.h"
 #include "os/machine.h"
@@ -233,7 +233,7 @@ static void in_signal_handlers(void **state)
 static struct kmem_cache *s;
 static ucontext_t here, there;
 static struct frames found;
-static struct told told;
+static struct capture captured;
 
 static void on_own_stack(void)
 {
@@ -264,9 +264,9 @@ static void with_outermost(uintptr_t address, char *end)
 	there.uc_mcontext.sp = (uintptr_t)end;
 	there.uc_mcontext.regs[30] = address;
 #endif
-	told_begin(&told);
+	capture_begin(&captured);
 	swapcontext(&here, &there);
-	assert_true(told_end(&told) > 0);
+	assert_true(capture_end(&captured) > 0);
 }
 
 /* UNWIND-U3, UNWIND-U4 */
@@ -292,7 +292,7 @@ static void ends_where_nothing_is(void **state)
 	for (size_t i = 0; i < sizeof(wild) / sizeof(*wild); i++) {
 		with_outermost(wild[i], beyond);
 		assert_true(found.n <= 1);
-		assert_true(!strstr(told.text, "deaddead"));
+		assert_true(!strstr(captured.text, "deaddead"));
 	}
 	/* Code, but no caller: the stack ends before its frame does. */
 	with_outermost((uintptr_t)realigned + 1, beyond);

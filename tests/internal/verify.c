@@ -16,11 +16,11 @@
 #include "internal/kit/blocks.h"
 #include "internal/kit/ready.h"
 #include "kit/cache.h"
+#include "kit/capture.h"
 #include "kit/check.h"
 #include "kit/hooks.h"
 #include "kit/needs.h"
 #include "kit/process.h"
-#include "kit/told.h"
 #include "kit/unit.h"
 #include "os/atomic.h"
 #include "page/page.h"
@@ -35,7 +35,7 @@ enum {
 	ROUNDS = 200
 };
 
-static struct told told;
+static struct capture captured;
 
 static struct sheaf *well_filled;
 
@@ -50,9 +50,9 @@ static int verify_quietly(struct kmem_cache *s)
 {
 	int faults;
 
-	told_begin(&told);
+	capture_begin(&captured);
 	faults = kmem_cache_verify(s);
-	told_end(&told);
+	capture_end(&captured);
 	return faults;
 }
 
@@ -101,10 +101,10 @@ static void finds_a_wrong_count(void **state)
 	slab = page_slab(objects[0]);
 	assert_ptr_equal(page_slab(objects[1]), slab);
 	slab->state--;
-	told_begin(&told);
+	capture_begin(&captured);
 	assert_int_equal(kmem_cache_validate(s), 1);
-	assert_int_equal(told_end(&told), 1);
-	assert_non_null(strstr(told.text, "neither free nor in use"));
+	assert_int_equal(capture_end(&captured), 1);
+	assert_non_null(strstr(captured.text, "neither free nor in use"));
 	slab->state++;
 	assert_int_equal(kmem_cache_validate(s), 0);
 	kmem_cache_free_bulk(s, 2, objects);
@@ -121,14 +121,14 @@ static void kept_out_objects_that_return(void **state)
 	(void)state;
 	kmem_cache_free(s, object);
 	object[1] = 1;
-	told_begin(&told);
+	capture_begin(&captured);
 	next = kmem_cache_alloc(s, GFP_KERNEL);
-	assert_true(told_end(&told) > 0);
-	told_begin(&told);
+	assert_true(capture_end(&captured) > 0);
+	capture_begin(&captured);
 	cache_give_leaked(s);
 	assert_int_equal(kmem_cache_validate(s), 0);
 	cache_give_leaked(s);
-	assert_int_equal(told_end(&told), 0);
+	assert_int_equal(capture_end(&captured), 0);
 	kmem_cache_free(s, next);
 	kmem_cache_destroy(s);
 }
@@ -161,7 +161,7 @@ static void blocks_are_used_meanwhile(void **state)
 	pthread_t threads[4];
 
 	(void)state;
-	told_begin(&told);
+	capture_begin(&captured);
 	for (int i = 0; i < 4; i++)
 		pthread_create(&threads[i], NULL, use_blocks, NULL);
 	for (int i = 0; i < ROUNDS; i++) {
@@ -175,7 +175,7 @@ static void blocks_are_used_meanwhile(void **state)
 	os_store_relaxed(&stop, 1);
 	for (int i = 0; i < 4; i++)
 		pthread_join(threads[i], NULL);
-	assert_int_equal(told_end(&told), 0);
+	assert_int_equal(capture_end(&captured), 0);
 }
 
 static uint32_t is_held;
@@ -213,10 +213,10 @@ static void destroyed_during_a_look(void **state)
 		pthread_create(&thread, NULL, look_at, s);
 		while (!os_load_acquire(&is_held))
 			sched_yield();
-		told_begin(&told);
+		capture_begin(&captured);
 		kmem_cache_destroy(s);
 		pthread_join(thread, NULL);
-		assert_int_equal(told_end(&told), 0);
+		assert_int_equal(capture_end(&captured), 0);
 	}
 }
 

@@ -12,9 +12,9 @@
 
 #include "cache/cache.h"
 #include "kit/by_hand.h"
+#include "kit/capture.h"
 #include "kit/clock.h"
 #include "kit/process.h"
-#include "kit/told.h"
 #include "kit/unit.h"
 #include "os/machine.h"
 #include "os/options/options.h"
@@ -31,7 +31,7 @@ enum {
 	LARGE = 200
 };
 
-static struct told told;
+static struct capture captured;
 static struct kmem_cache *s;
 static void *own[OWN];
 static char *wrong[WRONG];
@@ -75,8 +75,8 @@ static void wrong_ones_are_as_before(void)
 static void says_what_is_wrong(int lines)
 {
 	assert_true(lines > 0);
-	assert_non_null(strstr(told.text, "(large, "));
-	assert_non_null(strstr(told.text, "belongs to cache \"kmalloc-32\""));
+	assert_non_null(strstr(captured.text, "(large, "));
+	assert_non_null(strstr(captured.text, "belongs to cache \"kmalloc-32\""));
 }
 
 /* Each call writes its reports before it returns: there may be no later one. */
@@ -97,13 +97,13 @@ static void an_exchange_looks(void **state)
 {
 	(void)state;
 	setup();
-	told_begin(&told);
+	capture_begin(&captured);
 	free_all(kmem_cache_free);
-	says_what_is_wrong(told_end(&told));
+	says_what_is_wrong(capture_end(&captured));
 	/* The rest: objects popped before any slow path would have been handed out. */
-	told_begin(&told);
+	capture_begin(&captured);
 	kmem_cache_shrink(s);
-	told_end_kept(&told);
+	capture_end_deferred(&captured);
 	wrong_ones_are_as_before();
 }
 
@@ -115,12 +115,12 @@ static void an_exchange_of_nolock_looks(void **state)
 	 * slab. */
 	for (int i = 0; i < 2; i++)
 		assert_true(sheaf_put_empty(&s->sheaf, sheaf_new(&s->sheaf)));
-	told_begin(&told);
+	capture_begin(&captured);
 	free_all(kmem_cache_free_nolock);
-	says_what_is_wrong(told_end(&told));
-	told_begin(&told);
+	says_what_is_wrong(capture_end(&captured));
+	capture_begin(&captured);
 	kmem_cache_shrink(s);
-	told_end_kept(&told);
+	capture_end_deferred(&captured);
 	wrong_ones_are_as_before();
 }
 
@@ -129,13 +129,13 @@ static void retired_ones_are_looked_at(void **state)
 {
 	(void)state;
 	setup();
-	told_begin(&told);
+	capture_begin(&captured);
 	free_all(kmem_cache_free_rcu);
-	says_what_is_wrong(told_end(&told));
-	told_begin(&told);
+	says_what_is_wrong(capture_end(&captured));
+	capture_begin(&captured);
 	kvfree_rcu_barrier();
 	kmem_cache_shrink(s);
-	told_end_kept(&told);
+	capture_end_deferred(&captured);
 	wrong_ones_are_as_before();
 }
 
@@ -144,13 +144,13 @@ static void collected_ones_are_looked_at(void **state)
 {
 	(void)state;
 	setup();
-	told_begin(&told);
+	capture_begin(&captured);
 	for (unsigned int i = 0; i < EVERY; i++)
 		kmem_cache_free_rcu(s, i == 3 ? (void *)wrong[0] : own[i]);
 	clock_pass_ms(os_options.rcu_delay);
 	by_hand_pass();
-	assert_int_equal(told_end_kept(&told), 1);
-	assert_non_null(strstr(told.text, "an earlier kfree_rcu(large, "));
+	assert_int_equal(capture_end_deferred(&captured), 1);
+	assert_non_null(strstr(captured.text, "an earlier kfree_rcu(large, "));
 	own[EVERY - 1] = own[3];
 	for (unsigned int i = EVERY - 1; i < OWN; i++)
 		kmem_cache_free(s, own[i]);
@@ -178,10 +178,10 @@ static void a_renewed_spare_is_looked_at(void **state)
 	assert_int_equal(sheaf_size(m), m->capacity);
 	while (sheaf_capacity(&s->sheaf) == m->capacity)
 		sheaf_see_volume(&s->sheaf);
-	told_begin(&told);
+	capture_begin(&captured);
 	kmem_cache_free(s, own[i++]);
-	assert_int_equal(told_end_kept(&told), 1);
-	assert_non_null(strstr(told.text, "an earlier free(large, "));
+	assert_int_equal(capture_end_deferred(&captured), 1);
+	assert_non_null(strstr(captured.text, "an earlier free(large, "));
 	while (i < OWN)
 		kmem_cache_free(s, own[i++]);
 	wrong_ones_are_as_before();
@@ -200,13 +200,13 @@ static void a_sheaf_of_wrong_ones(void **state)
 	pin((unsigned int)sched_getcpu());
 	for (unsigned int i = 0; i < 9; i++)
 		blocks[i] = kmalloc(SMALL, GFP_KERNEL);
-	told_begin(&told);
+	capture_begin(&captured);
 	before = os_reports;
 	for (unsigned int i = 0; i < 9; i++)
 		kmem_cache_free_rcu(few, blocks[i]);
 	kvfree_rcu_barrier();
 	kmem_cache_shrink(few);
-	assert_true(told_end_kept(&told) > 0);
+	assert_true(capture_end_deferred(&captured) > 0);
 	assert_int_equal(os_reports - before, 9);
 	for (unsigned int i = 0; i < 9; i++)
 		kfree(blocks[i]);
@@ -228,14 +228,14 @@ static void blocks_of_the_library(void **state)
 		kfree(wrong[i]);
 	for (unsigned int i = 0; i < WRONG; i++)
 		wrong[i] = (char *)sheaf + i * sizeof(void *);
-	told_begin(&told);
+	capture_begin(&captured);
 	free_all(kmem_cache_free);
-	assert_true(told_end(&told) > 0);
-	assert_non_null(strstr(told.text, "an earlier free(large, "));
-	assert_non_null(strstr(told.text, "not in an object that is in use"));
-	told_begin(&told);
+	assert_true(capture_end(&captured) > 0);
+	assert_non_null(strstr(captured.text, "an earlier free(large, "));
+	assert_non_null(strstr(captured.text, "not in an object that is in use"));
+	capture_begin(&captured);
 	kmem_cache_shrink(s);
-	told_end_kept(&told);
+	capture_end_deferred(&captured);
 	kmem_cache_return_sheaf(s, GFP_KERNEL, sheaf);
 	assert_int_equal(kmem_cache_verify(s), 0);
 	assert_int_equal(kmem_cache_shrink(s), 0);

@@ -4,8 +4,8 @@
 #define SHEAF_TESTS_DEBUG_CACHE_H
 
 #include "kit/cache.h"
+#include "kit/capture.h"
 #include "kit/masked.h"
-#include "kit/told.h"
 #include "kit/unit.h"
 
 #define FZPU (SLAB_CONSISTENCY_CHECKS | SLAB_RED_ZONE | SLAB_POISON | SLAB_STORE_USER)
@@ -45,7 +45,7 @@
 			      "6b") " 6b 6b 6b 6b 6b 6b 6b a5  kkkkkkkkkkkkkkk.\n"
 #define FRESH(offset) "Object     " offset ":" BYTES16("5a") "  ZZZZZZZZZZZZZZZZ\n"
 
-static struct told told;
+static struct capture captured;
 static struct masked masked;
 
 /* A cache with these letters, whatever slab_debug says. */
@@ -62,19 +62,19 @@ static inline char *take(struct kmem_cache *s)
 	return object;
 }
 
-static inline void told_to_the_letter(const char *expected)
+static inline void reported_exactly(const char *expected)
 {
-	assert_true(told_end(&told) >= 0);
-	assert_string_equal(mask(&masked, told.text), expected);
+	assert_true(capture_end(&captured) >= 0);
+	assert_string_equal(mask(&masked, captured.text), expected);
 }
 
 /* Nothing more is wrong, and nothing is left. */
 static inline void end(struct kmem_cache *s)
 {
-	told_begin(&told);
+	capture_begin(&captured);
 	assert_int_equal(kmem_cache_verify(s), 0);
 	kmem_cache_destroy(s);
-	assert_int_equal(told_end(&told), 0);
+	assert_int_equal(capture_end(&captured), 0);
 }
 
 #endif

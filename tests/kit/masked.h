@@ -10,10 +10,10 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "kit/told.h"
+#include "kit/capture.h"
 
 struct masked {
-	char text[sizeof(((struct told *)0)->text)];
+	char text[sizeof(((struct capture *)0)->text)];
 };
 
 static inline bool masked_after(const char *start, const char *at, const char *word)

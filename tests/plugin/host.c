@@ -37,7 +37,7 @@ struct plugin {
 static const char *paths[2];
 static struct plugin_record *record;
 static struct plugin plugin;
-static unsigned int running, used, told_to_go;
+static unsigned int running, used, may_go;
 
 static struct plugin load(const char *path)
 {
@@ -75,7 +75,7 @@ static void *outlive(void *number)
 {
 	CHECK(plugin.use(1000) == 0);
 	__atomic_fetch_add(&used, 1, __ATOMIC_RELEASE);
-	while (!__atomic_load_n(&told_to_go, __ATOMIC_ACQUIRE))
+	while (!__atomic_load_n(&may_go, __ATOMIC_ACQUIRE))
 		if ((uintptr_t)number % 2)
 			moment();
 	return NULL;
@@ -106,7 +106,7 @@ static void threads_outlive_the_plugin(void)
 			pthread_kill(threads[j], SIGUSR1);
 		moment();
 	}
-	__atomic_store_n(&told_to_go, 1, __ATOMIC_RELEASE);
+	__atomic_store_n(&may_go, 1, __ATOMIC_RELEASE);
 	for (int i = 0; i < THREADS; i++)
 		pthread_join(threads[i], NULL);
 	exit(0);

@@ -14,8 +14,8 @@
 #include <urcu.h>
 
 #include "kit/cache.h"
+#include "kit/capture.h"
 #include "kit/check.h"
-#include "kit/told.h"
 
 struct item {
 	long numbers[4];
@@ -67,13 +67,13 @@ static void use(void)
 static void register_both(void)
 {
 	struct kmem_cache_args args = {.rcu = bp_provider()};
-	static struct told told;
+	static struct capture captured;
 
 	CHECK(args.rcu && args.rcu == bp_provider());
 	CHECK(sheaf_urcu_register(0) == 0 && sheaf_urcu_register(0) == 0);
-	told_begin(&told);
+	capture_begin(&captured);
 	CHECK(bp_register() == -EBUSY);
-	CHECK(told_end(&told) == 1 && strstr(told.text, "another provider"));
+	CHECK(capture_end(&captured) == 1 && strstr(captured.text, "another provider"));
 	memb = kmem_cache_create("memb", sizeof(struct item), NULL, SLAB_NO_MERGE);
 	bp = kmem_cache_create("bp", sizeof(struct item), &args, SLAB_NO_MERGE);
 	CHECK(memb && bp);

@@ -24,10 +24,10 @@
 
 #include "grace/grace.h"
 #include "kit/cache.h"
+#include "kit/capture.h"
 #include "kit/check.h"
 #include "kit/clock.h"
 #include "kit/process.h"
-#include "kit/told.h"
 #include "kit/unit.h"
 #include "os/options/options.h"
 #include "os/report/report.h"
@@ -46,7 +46,7 @@ struct item {
 };
 
 static atomic_bool refuse_threads;
-static struct told told;
+static struct capture captured;
 
 int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*start)(void *),
 		   void *argument)
@@ -93,11 +93,11 @@ static void destroy(struct kmem_cache *s)
 	int lines;
 
 	CHECK(kmem_cache_verify(s) == 0);
-	told_begin(&told);
+	capture_begin(&captured);
 	kmem_cache_destroy(s);
-	lines = told_end(&told);
-	fputs(told.text, stderr);
-	CHECK(lines == (strstr(told.text, "kfree_rcu: more than 1 MiB") != NULL));
+	lines = capture_end(&captured);
+	fputs(captured.text, stderr);
+	CHECK(lines == (strstr(captured.text, "kfree_rcu: more than 1 MiB") != NULL));
 }
 
 static void begin(void)
@@ -118,9 +118,9 @@ static void register_twice(void)
 {
 	begin();
 	CHECK(sheaf_urcu_register(0) == 0);
-	told_begin(&told);
+	capture_begin(&captured);
 	CHECK(sheaf_rcu_register(&foreign) == -EBUSY);
-	CHECK(told_end(&told) == 1);
+	CHECK(capture_end(&captured) == 1);
 }
 
 static void register_after_another(void)
@@ -129,10 +129,10 @@ static void register_after_another(void)
 	rcu_register_thread();
 	/* As often as it is called. */
 	for (int i = 0; i < 2; i++) {
-		told_begin(&told);
+		capture_begin(&captured);
 		CHECK(sheaf_urcu_register(0) == -EBUSY);
-		CHECK(told_end(&told) == 1);
-		CHECK(strstr(told.text, "another provider"));
+		CHECK(capture_end(&captured) == 1);
+		CHECK(strstr(captured.text, "another provider"));
 	}
 }
 
@@ -144,10 +144,10 @@ static void without_threads(void)
 
 	atomic_store(&refuse_threads, true);
 	rcu_register_thread();
-	told_begin(&told);
+	capture_begin(&captured);
 	CHECK(sheaf_urcu_register(0) == 0);
-	CHECK(told_end(&told) == 1);
-	CHECK(strstr(told.text, "cannot create a thread"));
+	CHECK(capture_end(&captured) == 1);
+	CHECK(strstr(captured.text, "cannot create a thread"));
 	/* Objects retired on another node's CPU are not counted for their cache. */
 	pin(0);
 	s = make("urcu-no-thread", sizeof(struct item), 0);
@@ -418,15 +418,15 @@ static void a_reader_stays(void)
 	reader = start_reader(s);
 	online(false);
 	kfree_rcu(atomic_exchange(&watched, NULL), rcu);
-	told_begin(&told);
+	capture_begin(&captured);
 	retire_many(s, 200);
 	clock_pass_ms(STALL_MS);
 	retire_many(s, 200);
 	clock_pass_ms(STALL_MS);
 	retire_many(s, 200);
-	CHECK(told_end(&told) == 1);
-	CHECK(strstr(told.text, "RCU (liburcu): no grace period has ended for "));
-	CHECK((unsigned int)atoi(strstr(told.text, "for ") + 4) >= STALL_MS);
+	CHECK(capture_end(&captured) == 1);
+	CHECK(strstr(captured.text, "RCU (liburcu): no grace period has ended for "));
+	CHECK((unsigned int)atoi(strstr(captured.text, "for ") + 4) >= STALL_MS);
 	atomic_store(&leave, true);
 	pthread_join(reader, NULL);
 	online(true);
@@ -462,7 +462,7 @@ static void a_reader_stays_and_who_may_wait_waits(void)
 	s = make("urcu-bound", sizeof(struct item), 0);
 	reader = start_reader(s);
 	kfree_rcu_mightsleep(atomic_exchange(&watched, NULL));
-	told_begin(&told);
+	capture_begin(&captured);
 	os_reports = 0;
 	CHECK(pthread_create(&other, NULL, let_reader_leave, NULL) == 0);
 	while (!atomic_load(&leave)) {
@@ -478,8 +478,8 @@ static void a_reader_stays_and_who_may_wait_waits(void)
 	 * A sleeping thread need not be the one that waits: then the next grace period reports it.
 	 */
 	wait_for_reports(2);
-	CHECK(told_end(&told) == 2); /* the limit, and the reader */
-	CHECK(strstr(told.text, "no grace period has ended for "));
+	CHECK(capture_end(&captured) == 2); /* the limit, and the reader */
+	CHECK(strstr(captured.text, "no grace period has ended for "));
 	CHECK(most > 1 << 19 && most < 3 << 19);
 	pthread_join(other, NULL);
 	pthread_join(reader, NULL);

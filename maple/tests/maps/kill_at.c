@@ -5,9 +5,9 @@
  * already in its next stop, the exit stop.
  *
  *     KILL_AT=N      at the Nth stop after the program's exec, counted from 1
- *     KILL_UNSEEN=1  and the recorder is not told of that next stop, but only of the death: as if
+ *     KILL_UNSEEN=1  and the recorder is not given that next stop, but only the death: as if
  *                    it had resumed the task just when it was killed. A process's first thread
- *                    is then only killed in calls: its death is told after the others', so a
+ *                    is then only killed in calls: its death is reported after the others', so a
  *                    thread that it was making would wait forever to be announced
  *
  * The recorder also sees each new task's first stop before its creator's event, which is always
@@ -90,7 +90,7 @@ static pid_t new_first(pid_t which, int *status, int options)
 pid_t waitpid(pid_t which, int *status, int options)
 {
 	static long stops;
-	static pid_t killed, thread; /* thread: until its death was told, nothing else is */
+	static pid_t killed, thread; /* thread: until its death was reported, nothing else is */
 	const char *at = getenv("KILL_AT");
 	pid_t tid = new_first(thread ? thread : which, status, options);
 

@@ -4,7 +4,7 @@
 
 #include <stdlib.h>
 
-#include "kit/told.h"
+#include "kit/capture.h"
 
 static void flags_and_height(void **state)
 {
@@ -117,18 +117,18 @@ static void validate_tells_faults(void **state)
 	assert_in_range(end_of(node_of(leaf)), 4, 14);
 	for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++) {
 		struct maple_node leaf_was = *node_of(leaf), above_was = *node_of(above);
-		struct told told;
+		struct capture captured;
 		int n, lines;
 
 		faults[i].spoil(leaf, above);
-		told_begin(&told);
+		capture_begin(&captured);
 		n = mt_validate(&mt);
-		lines = told_end(&told);
+		lines = capture_end(&captured);
 		*node_of(leaf) = leaf_was;
 		*node_of(above) = above_was;
 		assert_int_not_equal(n, 0);
 		assert_int_equal(lines, n);
-		assert_non_null(strstr(told.text, faults[i].line));
+		assert_non_null(strstr(captured.text, faults[i].line));
 		assert_int_equal(mt_validate(&mt), 0);
 	}
 	done(&mt);
@@ -139,7 +139,7 @@ static void validate_stops(void **state)
 {
 	struct maple_tree mt = MTREE_INIT(mt, MT_FLAGS_ALLOC_RANGE);
 	struct path path;
-	struct told told;
+	struct capture captured;
 	uint64_t meta;
 	int n;
 
@@ -148,11 +148,11 @@ static void validate_stops(void **state)
 	path_walk(&path, &mt, 0);
 	meta = node_of(path.at[1].e)->meta;
 	go_too_far(path.at[0].e, path.at[1].e);
-	told_begin(&told);
+	capture_begin(&captured);
 	n = mt_validate(&mt);
-	assert_int_equal(told_end(&told), n);
+	assert_int_equal(capture_end(&captured), n);
 	node_of(path.at[1].e)->meta = meta;
-	assert_non_null(strstr(told.text, "end is 15 of 10 slots"));
+	assert_non_null(strstr(captured.text, "end is 15 of 10 slots"));
 	done(&mt);
 }
 

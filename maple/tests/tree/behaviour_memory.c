@@ -6,9 +6,9 @@
 #include <unistd.h>
 
 #include "behaviour.h"
+#include "kit/capture.h"
 #include "kit/process.h"
 #include "kit/refuse_nodes.h"
-#include "kit/told.h"
 
 static void duplicate(void **state)
 {
@@ -245,13 +245,13 @@ static void store_after_failed_preallocation(void **state)
 /* --- misuse ---------------------------------------------------------------------------------- */
 
 /* Checks the reports: one line with this text in a debug build, otherwise none. */
-static void check_told(struct told *told, const char *line)
+static void check_reported(struct capture *captured, const char *line)
 {
-	int lines = told_end(told);
+	int lines = capture_end(captured);
 
 #ifdef SHEAF_DEBUG
 	assert_int_equal(lines, 1);
-	assert_non_null(strstr(told->text, line));
+	assert_non_null(strstr(captured->text, line));
 #else
 	(void)line;
 	assert_int_equal(lines, 0);
@@ -263,22 +263,22 @@ static void store_without_lock(void **state)
 {
 	struct maple_tree mt = MTREE_INIT(mt, 0), other = MTREE_INIT(other, MT_FLAGS_LOCK_EXTERN);
 	MA_STATE(mas, &mt, 5, 9);
-	struct told told;
+	struct capture captured;
 
 	(void)state;
-	told_begin(&told);
+	capture_begin(&captured);
 	assert_int_equal(mas_store_gfp(&mas, ENTRY(1), GFP_KERNEL), 0);
-	check_told(&told, "mas_store_gfp on maple tree");
-	told_begin(&told);
+	check_reported(&captured, "mas_store_gfp on maple tree");
+	capture_begin(&captured);
 	mas_store(&mas, ENTRY(2));
-	check_told(&told, "without its lock");
-	told_begin(&told);
+	check_reported(&captured, "without its lock");
+	capture_begin(&captured);
 	mtree_lock(&mt);
 	assert_int_equal(mas_store_gfp(&mas, NULL, GFP_KERNEL), 0);
 	mtree_unlock(&mt);
 	store(&other, 1, 2, ENTRY(1));
 	store(&other, 0, ULONG_MAX, NULL);
-	assert_int_equal(told_end(&told), 0);
+	assert_int_equal(capture_end(&captured), 0);
 	done(&mt);
 }
 
@@ -286,28 +286,28 @@ static void external_lock(void **state)
 {
 	struct maple_tree mt = MTREE_INIT(mt, MT_FLAGS_LOCK_EXTERN), own = MTREE_INIT(own, 0);
 	pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-	struct told told;
+	struct capture captured;
 
 	(void)state;
 	assert_true(mt_external_lock(&mt));
 	assert_false(mt_external_lock(&own));
 	mt_set_external_lock(&mt, &lock);
-	told_begin(&told);
+	capture_begin(&captured);
 	store(&mt, 1, 2, ENTRY(1));
-	check_told(&told, "without the lock");
+	check_reported(&captured, "without the lock");
 	assert_int_equal(pthread_mutex_trylock(&lock), 0); /* the check left it free */
-	told_begin(&told);
+	capture_begin(&captured);
 	store(&mt, 1, 2, ENTRY(2));
-	assert_int_equal(told_end(&told), 0);
+	assert_int_equal(capture_end(&captured), 0);
 	pthread_mutex_unlock(&lock);
 	mt_set_external_lock(&mt, NULL);
-	told_begin(&told);
+	capture_begin(&captured);
 	store(&mt, 1, 2, NULL);
-	assert_int_equal(told_end(&told), 0);
-	told_begin(&told);
+	assert_int_equal(capture_end(&captured), 0);
+	capture_begin(&captured);
 	mt_set_external_lock(&own, &lock);
-	assert_int_equal(told_end(&told), 1);
-	assert_non_null(strstr(told.text, "MT_FLAGS_LOCK_EXTERN"));
+	assert_int_equal(capture_end(&captured), 1);
+	assert_non_null(strstr(captured.text, "MT_FLAGS_LOCK_EXTERN"));
 	store(&own, 1, 2, NULL);
 	done(&mt);
 }
@@ -336,22 +336,22 @@ static void prealloc_without_preallocation(void **state)
 {
 	struct maple_tree mt = MTREE_INIT(mt, MT_FLAGS_USE_RCU);
 	MA_STATE(mas, &mt, 107, 207);
-	struct told told;
+	struct capture captured;
 
 	(void)state;
 	fill(&mt, 100);
 	mtree_lock(&mt);
-	told_begin(&told);
+	capture_begin(&captured);
 	mas_store_prealloc(&mas, ENTRY(1));
-	check_told(&told, "call mas_preallocate()");
+	check_reported(&captured, "call mas_preallocate()");
 	assert_ptr_equal(mtree_load(&mt, 150), ENTRY(1));
 	mas_set_range(&mas, 307, 407);
-	told_begin(&told);
+	capture_begin(&captured);
 	refuse_in = 1;
 	mas_store_prealloc(&mas, ENTRY(2));
-	assert_int_equal(told_end(&told), 1);
-	assert_non_null(strstr(told.text, "mas_store_prealloc(307 ... 407)"));
-	assert_non_null(strstr(told.text, "nothing was stored"));
+	assert_int_equal(capture_end(&captured), 1);
+	assert_non_null(strstr(captured.text, "mas_store_prealloc(307 ... 407)"));
+	assert_non_null(strstr(captured.text, "nothing was stored"));
 	assert_int_equal(mas_error(&mas), -ENOMEM);
 	assert_ptr_equal(mtree_load(&mt, 355), ENTRY(35));
 	mtree_unlock(&mt);
@@ -366,7 +366,7 @@ static void wrong_stores(void **state)
 		void *entry;
 	} wrong[] = {{9, 8, ENTRY(1)}, {9, 9, (void *)2}, {ULONG_MAX, 0, NULL}};
 	DEFINE_MTREE(mt);
-	struct told told;
+	struct capture captured;
 
 	(void)state;
 	store(&mt, 0, 20, ENTRY(5));
@@ -382,10 +382,10 @@ static void wrong_stores(void **state)
 		mas_set_range(&mas, wrong[i].first, wrong[i].last);
 		assert_int_equal(mas_preallocate(&mas, wrong[i].entry, GFP_KERNEL), -EINVAL);
 		mas_set_range(&mas, wrong[i].first, wrong[i].last);
-		told_begin(&told);
+		capture_begin(&captured);
 		mas_store_prealloc(&mas, wrong[i].entry);
-		assert_int_equal(told_end(&told), 1);
-		assert_non_null(strstr(told.text, "failed (-22)"));
+		assert_int_equal(capture_end(&captured), 1);
+		assert_non_null(strstr(captured.text, "failed (-22)"));
 	}
 	mtree_unlock(&mt);
 	assert_ptr_equal(mtree_load(&mt, 9), ENTRY(5));

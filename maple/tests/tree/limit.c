@@ -7,8 +7,8 @@
 #include <sys/resource.h>
 
 #include "behaviour.h"
+#include "kit/capture.h"
 #include "kit/process.h"
-#include "kit/told.h"
 
 enum {
 	MAX_NODES = 1 << 20,
@@ -312,14 +312,14 @@ static void in_later_use(void)
 /* The library's reports about the limit do not matter, unless the child fails. */
 static void check_child(void (*body)(void))
 {
-	static struct told told;
+	static struct capture captured;
 	int status;
 
-	told_begin(&told);
+	capture_begin(&captured);
 	status = in_child(body);
-	told_end(&told);
+	capture_end(&captured);
 	if (status)
-		print_error("%s: status %#x\n%s", call->name, (unsigned int)status, told.text);
+		print_error("%s: status %#x\n%s", call->name, (unsigned int)status, captured.text);
 	assert_int_equal(status, 0);
 }
 

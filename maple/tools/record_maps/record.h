@@ -47,7 +47,7 @@ struct call {
 	long number;
 	uint64_t arguments[6];
 	uint64_t flags;	      /* clone: those for the new task */
-	bool told;	      /* clone: the new task is known */
+	bool known;	      /* clone: the new task is known */
 	uint64_t pages;	      /* shmdt: what it will unmap */
 	char name[NAME_ROOM]; /* mmap: what is mapped */
 };

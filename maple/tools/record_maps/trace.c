@@ -43,8 +43,8 @@ static struct {
 	unsigned int processes;
 	pid_t first;
 	int first_status;
-	bool executed, told; /* a problem with calls is reported once */
-	bool lost_maker;     /* nobody will announce the task that it made */
+	bool executed, reported; /* a problem with calls is reported once */
+	bool lost_maker;	 /* nobody will announce the task that it made */
 } all;
 
 static volatile sig_atomic_t enough, first_ended;
@@ -81,7 +81,7 @@ static void announce(struct task *maker, pid_t tid)
 	struct task *made = task_find(tid);
 	int status;
 
-	maker->call.told = true;
+	maker->call.known = true;
 	if (!(flags & CLONE_VM)) {
 		space = task_new_space();
 		put("%u fork %u", maker->space, space);
@@ -103,7 +103,7 @@ static void announce(struct task *maker, pid_t tid)
 /* It is in a call that creates a task, and has not announced that task. */
 static bool is_making(const struct task *task)
 {
-	return (task->call.kind == FORK || task->call.kind == THREAD) && !task->call.told &&
+	return (task->call.kind == FORK || task->call.kind == THREAD) && !task->call.known &&
 	       !task->waits;
 }
 
@@ -210,16 +210,16 @@ static void on_call(struct task *task)
 	struct __ptrace_syscall_info info;
 
 	if (ptrace(PTRACE_GET_SYSCALL_INFO, task->tid, sizeof(info), &info) <= 0) {
-		if (errno == EIO && !all.told) {
+		if (errno == EIO && !all.reported) {
 			warn("this kernel has no PTRACE_GET_SYSCALL_INFO: Linux 5.3 is needed");
-			all.told = true;
+			all.reported = true;
 		}
 		task_resume(task, 0);
 		return;
 	}
-	if (info.arch != OUR_ARCH && !all.told) {
+	if (info.arch != OUR_ARCH && !all.reported) {
 		warn("calls of another architecture are not recorded");
-		all.told = true;
+		all.reported = true;
 	}
 	if (info.op == PTRACE_SYSCALL_INFO_ENTRY && info.arch == OUR_ARCH && task->space) {
 		call_enter(&task->call, task->tid, (long)info.entry.nr,
