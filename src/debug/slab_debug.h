@@ -57,6 +57,7 @@
 
 #include "debug/flags.h"
 #include "os/atomic.h"
+#include "os/options/options.h"
 #include "slab/slab.h"
 
 #define DEBUG_FLAGS                                                                                \
@@ -78,7 +79,7 @@ slab_flags_t debug_flags_of(const char *name, slab_flags_t flags);
 /* Switch T, A or Q on or off, for a cache in use. */
 void debug_switch(struct slab_cache *cache, slab_flags_t flag, bool on);
 /* The letters in force, as text, without G. */
-#define DEBUG_LETTERS 12
+#define DEBUG_LETTERS sizeof(OS_LETTERS)
 void debug_letters(const struct slab_cache *cache, char letters[DEBUG_LETTERS]);
 /* At exit: report names that no cache had. */
 void debug_report_unmatched(void);
