@@ -2,7 +2,7 @@
 /*
  * One point of a curve of `sheaf sim scale`: a workload with an allocator on so many CPUs of a
  * machine. Each run is a process of its own, because the library begins once in a process. The
- * command (tools/sheaf_bench/sim.py) runs it for each point, and makes tables of what it prints.
+ * command (scale/tools/sim.py) runs it for each point, and makes tables of what it prints.
  *
  *   work.c, workloads.c, rings.c, maps.c what runs, instrumented but for work.c
  *   allocators.c, kernel/, retire.c      with what; the library, the baseline and the kernel's

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* What one run prints: a line for each fact, `key value ...`, for tools/sheaf_bench/sim.py. */
+/* What one run prints: a line for each fact, `key value ...`, for scale/tools/sim.py. */
 #ifndef SHEAF_SCALE_REPORT_H
 #define SHEAF_SCALE_REPORT_H
 
