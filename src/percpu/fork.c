@@ -66,6 +66,9 @@ unsigned int sheaf_after_fork(struct sheaf_cache *cache)
 		}
 		if (os_load_relaxed(&slot->lock))
 			os_store_relaxed(&slot->lock, 0);
+		/* The thread that put a sheaf there may not have set it yet (MARKS-F2). */
+		if (os_load_relaxed(&slot->pair) != (uintptr_t)&sheaf_bootstrap)
+			slab_mark(&cache->slab, MARK_SHEAVES);
 	}
 	if (cache->slab.counted)
 		sheaf_begin_counts(cache);

@@ -21,6 +21,7 @@
  *      a slot or a barn. A drain that cleared the bit before that waits for the thread, which
  *      cannot put the sheaf into a slot meanwhile. No drain waits for a thread that returns a
  *      prefilled sheaf, so it sets the bit afterwards, before its call returns (percpu/prefill.c).
+ *      A forked child sets it for the sheaves that it finds, because that thread may have vanished.
  *  MARKS-F3. The other bits are set after the place has something; MARK_EMPTY under the node's
  *      lock.
  *  MARKS-F4. `slab_marked` counts each bit that is set, before and after: if both counts are equal,

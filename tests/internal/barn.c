@@ -16,6 +16,7 @@
 #include "os/machine.h"
 #include "percpu/barn/limits.h"
 #include "percpu/sheaf.h"
+#include "slab/marks.h"
 
 static struct kmem_cache *s;
 static struct sheaf_cache *cache;
@@ -357,6 +358,18 @@ static void bits_are_counted_after_fork(void **state)
 	}
 }
 
+/* The thread that put it there had not yet set the mark. */
+static void sheaf_is_marked_after_fork(void **state)
+{
+	struct sheaf *displaced;
+
+	(void)state;
+	assert_true(barn_put_full(cache, os_node(), full, &displaced));
+	cache->slab.marks &= (uint16_t)~MARK_SHEAVES;
+	assert_int_equal(barn_after_fork(cache), 0);
+	assert_true(slab_marks(&cache->slab) & MARK_SHEAVES);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -376,6 +389,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(late_mark_is_forgotten, set_up, tear_down),
 		cmocka_unit_test(parts_are_lines),
 		cmocka_unit_test_setup_teardown(bits_are_counted_after_fork, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(sheaf_is_marked_after_fork, set_up, tear_down),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -217,6 +217,25 @@ static void deferred_without_a_flag_across_fork(void **state)
 	all_is_there(s);
 }
 
+static void find_unmarked(void)
+{
+	CHECK(slab_marks(&beside->sheaf.slab) & MARK_SHEAVES || !sheaf_capacity(&beside->sheaf));
+	CHECK(kmem_cache_shrink(beside) == 0);
+}
+
+/* The thread that put a sheaf into a slot or the barn had not yet set the mark. */
+static void sheaves_without_a_mark_across_fork(void **state)
+{
+	struct kmem_cache *s = beside = make("unmarked", SIZE, 0);
+
+	(void)state;
+	kmem_cache_free(s, kmem_cache_alloc(s, GFP_KERNEL));
+	s->sheaf.slab.marks &= (uint16_t)~MARK_SHEAVES;
+	assert_int_equal(in_child(find_unmarked), 0);
+	s->sheaf.slab.marks |= MARK_SHEAVES;
+	all_is_there(s);
+}
+
 /* Objects hold no links, so a write to a freed object does no harm. */
 static void deferred_and_overwritten(void **state)
 {
@@ -380,6 +399,7 @@ int main(void)
 		cmocka_unit_test(deferred_until_a_slow_path),
 		cmocka_unit_test(deferred_across_fork),
 		cmocka_unit_test(deferred_without_a_flag_across_fork),
+		cmocka_unit_test(sheaves_without_a_mark_across_fork),
 		cmocka_unit_test(deferred_and_overwritten),
 		cmocka_unit_test(list_that_vanished_thread_changed),
 		cmocka_unit_test(a_leaked_cache_in_a_child),

@@ -5,6 +5,7 @@
 #include "percpu/barn/barn.h"
 #include "percpu/barn/budget.h"
 #include "percpu/barn/limits.h"
+#include "slab/marks.h"
 
 bool barn_next_cells(struct sheaf_cache *cache, struct barn_walk *walk)
 {
@@ -65,6 +66,9 @@ unsigned int barn_after_fork(struct sheaf_cache *cache)
 		if (*at & BARN_TRANSIT) {
 			*at = 0;
 			lost++;
+		} else if (*at) {
+			/* As for the sheaves in slots: sheaf_after_fork(). */
+			slab_mark(&cache->slab, MARK_SHEAVES);
 		}
 	/*
 	 * A thread that was in use() at the fork may have set only the bit, but not yet the limits.
