@@ -165,6 +165,25 @@ static void far_sheaf_moves_here(void **state)
 	assert_int_equal(sheaves_in(here), 0);
 }
 
+/* A thread that sees a drain leaves it where it was: no sign that there is no room here. */
+static void far_sheaf_is_put_back(void **state)
+{
+	uint16_t *turns = &slot_of_row(cache->at.handle, here)->turns;
+	struct barn_cell cell;
+
+	(void)state;
+	if (other == os.nr_cpus)
+		skip();
+	cells_of(other)[0] = (uintptr_t)full | BARN_FULL;
+	*turns = 0;
+	assert_ptr_equal(begin_full(&cell), full);
+	barn_finish(cache, &cell, full);
+	assert_int_equal(cells_of(other)[0], (uintptr_t)full | BARN_FULL | BARN_COUNTED);
+	assert_int_equal(*turns, 0);
+	assert_ptr_equal(begin_full(&cell), full);
+	barn_finish(cache, &cell, NULL);
+}
+
 /* The first cells may be full: the CPU that frees takes the empty sheaf, and leaves a full one. */
 static void empty_sheaf_may_be_exchanged_where_objects_flow_one_way(void **state)
 {
@@ -375,6 +394,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(near_sheaf_changes_places, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(far_sheaf_moves_here, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(far_sheaf_is_put_back, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(
 			empty_sheaf_may_be_exchanged_where_objects_flow_one_way, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(far_sheaf_stays_when_there_is_no_room, set_up,

@@ -267,7 +267,8 @@ void barn_finish(struct sheaf_cache *cache, struct barn_cell *cell, struct sheaf
 	os_assert((os_peek(cell->at) & BARN_TRANSIT) && (!full || sheaf->size == sheaf->capacity));
 	if (cell->far && sheaf && !full && put_empty_near(cache, sheaf, false))
 		sheaf = NULL;
-	if (cell->far && full && os.node_of_row[cell->cpu] == cell->node)
+	if (cell->far && full && os.node_of_row[cell->cpu] == cell->node &&
+	    barn_sheaf(os_load_relaxed(cell->at)) != sheaf)
 		barn_note_imbalance(cache, cell->cpu, true);
 	counted = full || keeps_count(cell, sheaf) ? sheaf->capacity : 0;
 	sheaf_budget_change(cache, cell->counted, counted);
