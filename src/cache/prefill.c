@@ -300,7 +300,7 @@ SHEAF_PUBLIC void *__kmem_cache_alloc_from_sheaf(struct kmem_cache *s, gfp_t gfp
 	if (!s || !is_out(s, of_user(sheaf), "kmem_cache_alloc_from_sheaf"))
 		return NULL;
 	object = prefill_pop(of_user(sheaf));
-	if (object && os_watched())
+	if (os_watched() && object)
 		account_taken_nowait(s, gfp, object, GROUP_FORCE);
 	if (gfp & ~SHEAF_GFP_PLAIN)
 		clear_object(s, object, gfp);
