@@ -4,7 +4,7 @@
  *
  *   head | area: descriptions of its caches, unregistered threads' counters, CPU 0's, ... | ...
  *
- * The head ends with the words about the process's memory (os/process_words.h). An area has
+ * The head ends with the words about the process's memory (os/counters.h). An area has
  * nr_planes planes, one after the other, with nr_rows + 2 rows of 1 << row_shift bytes each. Place
  * i of every row, of 1 << slot_shift bytes, belongs to one cache. Each plane continues the words of
  * the previous one. Descriptions are in the first plane; in the same place of the second are the

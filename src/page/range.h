@@ -155,7 +155,7 @@ size_t keep_parts(const struct range *range, size_t always);
 size_t keep_whole(const struct range *range, size_t kept, size_t parts);
 
 /*
- * --- show.c: amounts of memory, where other processes can read them (os/process_words.h) --------
+ * --- show.c: amounts of memory, where other processes can read them (os/counters.h) --------
  *
  * Does nothing unless events are counted.
  *

@@ -20,30 +20,12 @@
 
 #include "kit/check.h"
 #include "kit/clock.h"
+#include "kit/control.h"
 #include "kit/process.h"
+#include "kit/sanitizers.h"
 #include "kit/unit.h"
 
 #define CACHES 3
-
-static int connect_to_self(void)
-{
-	struct sockaddr_un name = {.sun_family = AF_UNIX};
-	int file = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	int length = snprintf(name.sun_path + 1, sizeof(name.sun_path) - 1, "libsheaf-control-%d",
-			      (int)getpid());
-	socklen_t size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length);
-
-	CHECK(file >= 0 && connect(file, (struct sockaddr *)&name, size) == 0);
-	return file;
-}
-
-static struct kmem_cache *make_used(void)
-{
-	struct kmem_cache *s = kmem_cache_create("asked", 64, NULL, SLAB_STORE_USER);
-
-	CHECK(s && kmem_cache_alloc(s, GFP_KERNEL));
-	return s;
-}
 
 /* Ask this, and return the line that answers. Slow calls of this cache notice the question. */
 static void ask(struct kmem_cache *s, int file, const char *question, char *answer, size_t size)
@@ -88,7 +70,7 @@ static void no_memory_for_traces(void **state)
 /* --- a small stack ---------------------------------------------------------------------------- */
 
 /* How much of a thread's stack the library may use. A thread with PTHREAD_STACK_MIN has 13 KiB. */
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__) || !defined(__OPTIMIZE__)
+#if HAS_TSAN || HAS_ASAN || !defined(__OPTIMIZE__)
 #define ROOM ((size_t)32 << 10) /* for what is added to each frame */
 #else
 #define ROOM ((size_t)8 << 10)

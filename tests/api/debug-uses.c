@@ -19,6 +19,7 @@
 #include "kit/debug_cache.h"
 #include "kit/hooks.h"
 #include "kit/process.h"
+#include "kit/sanitizers.h"
 
 static void waits_for_a_grace_period(void **state)
 {
@@ -239,7 +240,7 @@ static void racing_frees(void **state)
 	struct kmem_cache *s = checked("racing", FZPU);
 
 	(void)state;
-#ifdef __SANITIZE_THREAD__
+#if HAS_TSAN
 	/* The report reads bytes that the other thread is just filling. */
 	skip();
 #endif
@@ -340,7 +341,7 @@ static void forks_while_reporting(void **state)
 	pthread_t thread;
 
 	(void)state;
-#ifdef __SANITIZE_THREAD__
+#if HAS_TSAN
 	skip(); /* a child reports that it misses the thread */
 #endif
 	shown = checked("forked", FZPU);

@@ -15,6 +15,7 @@
 #include "kit/options.h"
 #include "kit/process.h"
 #include "kit/random.h"
+#include "kit/sanitizers.h"
 #include "kit/unit.h"
 
 enum {
@@ -26,7 +27,7 @@ enum {
 	MOST_PAGES = 150 /* 290 if each cache and sheaf is written as well */
 };
 
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
+#if HAS_TSAN || HAS_ASAN
 #define COUNTS_PAGES false /* their runtimes write memory of their own */
 #else
 #define COUNTS_PAGES true

@@ -21,6 +21,7 @@
 #include "kit/cache.h"
 #include "kit/capture.h"
 #include "kit/process.h"
+#include "kit/sanitizers.h"
 #include "kit/unit.h"
 
 enum {
@@ -30,7 +31,7 @@ enum {
 };
 
 /* The runtimes of these sanitizers lock no memory. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#if HAS_ASAN || HAS_TSAN
 #define LOCKS false
 #else
 #define LOCKS true

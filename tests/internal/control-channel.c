@@ -3,47 +3,22 @@
  * The file of an answer through the control socket, when the process forks or closes all
  * descriptors meanwhile.
  */
-#include <alloca.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
-#include <sched.h>
-#include <sheaf/group.h>
 #include <sheaf/slab.h>
-#include <sheaf/stats.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "kit/check.h"
 #include "kit/clock.h"
+#include "kit/control.h"
 #include "kit/process.h"
 #include "kit/unit.h"
 #include "os/channel.h"
 #include "stats/out.h"
-
-static int connect_to_self(void)
-{
-	struct sockaddr_un name = {.sun_family = AF_UNIX};
-	int file = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	int length = snprintf(name.sun_path + 1, sizeof(name.sun_path) - 1, "libsheaf-control-%d",
-			      (int)getpid());
-	socklen_t size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length);
-
-	CHECK(file >= 0 && connect(file, (struct sockaddr *)&name, size) == 0);
-	return file;
-}
-
-static struct kmem_cache *make_used(void)
-{
-	struct kmem_cache *s = kmem_cache_create("asked", 64, NULL, SLAB_STORE_USER);
-
-	CHECK(s && kmem_cache_alloc(s, GFP_KERNEL));
-	return s;
-}
 
 /* --- the file of the answer ------------------------------------------------------------------- */
 

@@ -17,6 +17,7 @@
 #include "kit/cache.h"
 #include "kit/capture.h"
 #include "kit/process.h"
+#include "kit/sanitizers.h"
 #include "kit/unit.h"
 #include "page/limit.h"
 #include "page/map.h"
@@ -26,7 +27,7 @@ enum {
 	SIZE = 1024,
 	MANY = 1 << 17, /* 128 MiB */
 	THREADS = 4,
-#ifdef __SANITIZE_THREAD__ /* which sees a race the first time, in forty times as long */
+#if HAS_TSAN /* which sees a race the first time, in forty times as long */
 	ROUNDS = 100,
 #else
 	ROUNDS = 2000,

@@ -20,6 +20,7 @@
 #include "kit/capture.h"
 #include "kit/check.h"
 #include "kit/process.h"
+#include "kit/sanitizers.h"
 #include "kit/unit.h"
 #include "os/counters.h"
 #include "os/machine.h"
@@ -190,7 +191,7 @@ static void on_4096(void)
 	CHECK(shared_memory() < 17u * 6 * ROW_KIB);
 }
 
-#ifdef __SANITIZE_THREAD__ /* its runtime has memory of its own for each mapping */
+#if HAS_TSAN /* its runtime has memory of its own for each mapping */
 #define OWN_MEMORY_KIB SIZE_MAX
 #else
 #define OWN_MEMORY_KIB 1024

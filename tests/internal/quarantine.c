@@ -22,6 +22,7 @@
 #include "kit/check.h"
 #include "kit/process.h"
 #include "kit/random.h"
+#include "kit/sanitizers.h"
 #include "kit/unit.h"
 #include "os/machine.h"
 
@@ -408,7 +409,7 @@ static void memory_is_short(void)
 static void out_of_memory(void **state)
 {
 	(void)state;
-#ifdef __SANITIZE_THREAD__ /* its runtime needs memory, too */
+#if HAS_TSAN /* its runtime needs memory, too */
 	skip();
 #endif
 	assert_int_equal(in_child(memory_is_short), 0);

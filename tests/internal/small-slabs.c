@@ -11,6 +11,7 @@
 #include "kit/check.h"
 #include "kit/objects.h"
 #include "kit/process.h"
+#include "kit/sanitizers.h"
 #include "kit/unit.h"
 #include "os/options/options.h"
 #include "page/page.h"
@@ -124,7 +125,7 @@ static void fall_back_beside_another_cache(void)
 static void small_slabs(void **state)
 {
 	(void)state;
-#ifdef __SANITIZE_THREAD__ /* its runtime needs memory, too */
+#if HAS_TSAN /* its runtime needs memory, too */
 	skip();
 #endif
 	assert_int_equal(in_child(fall_back_from_a_word), 0);

@@ -12,6 +12,7 @@
 #include "internal/kit/ready.h"
 #include "kit/check.h"
 #include "kit/process.h"
+#include "kit/sanitizers.h"
 #include "kit/unit.h"
 #include "os/machine.h"
 #include "os/options/options.h"
@@ -210,7 +211,7 @@ static void block_of_ten(void)
 	CHECK(map_find(block + TIB).size == 0 && map_bytes() < size);
 }
 
-#ifdef __SANITIZE_ADDRESS__ /* it would have 1.25 TiB of shadow to write */
+#if HAS_ASAN /* it would have 1.25 TiB of shadow to write */
 #define HAS_SHADOW true
 #else
 #define HAS_SHADOW false

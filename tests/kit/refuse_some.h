@@ -18,6 +18,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "kit/sanitizers.h"
+
 static struct {
 	unsigned int percent; /* 0: no call */
 	uint64_t seed, calls, refused;
@@ -29,15 +31,7 @@ static inline void refuse_begin(unsigned int percent)
 	__atomic_store_n(&refuse_some.percent, percent, __ATOMIC_RELAXED);
 }
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED 1
-#elif defined(__has_feature)
-#define SANITIZED (__has_feature(address_sanitizer) || __has_feature(thread_sanitizer))
-#else
-#define SANITIZED 0
-#endif
-
-#if !SANITIZED
+#if !HAS_ASAN && !HAS_TSAN
 
 /* Which calls fail depends on the seed and on their order only. */
 static bool refuse_next(int error)

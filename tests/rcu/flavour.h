@@ -3,7 +3,9 @@
 #ifndef SHEAF_TESTS_FLAVOUR_H
 #define SHEAF_TESTS_FLAVOUR_H
 
-#ifndef __SANITIZE_ADDRESS__ /* urcu-bp.h aligns less than it says */
+#include "kit/sanitizers.h"
+
+#if !HAS_ASAN /* urcu-bp.h aligns less than it says */
 #define _LGPL_SOURCE
 #endif
 #ifdef FLAVOUR_QSBR

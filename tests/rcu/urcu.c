@@ -28,6 +28,7 @@
 #include "kit/check.h"
 #include "kit/clock.h"
 #include "kit/process.h"
+#include "kit/sanitizers.h"
 #include "kit/unit.h"
 #include "os/options/options.h"
 #include "os/report/report.h"
@@ -637,7 +638,7 @@ int main(void)
 		cmocka_unit_test(test_remote_objects),
 	};
 
-#ifdef __SANITIZE_THREAD__ /* under it no child makes threads */
+#if HAS_TSAN /* under it no child makes threads */
 	cmocka_set_skip_filter("test_fork_*");
 #endif
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: MIT */
+/* The other end of the control socket. */
+#ifndef SHEAF_TESTS_CONTROL_H
+#define SHEAF_TESTS_CONTROL_H
+
+#include <sheaf/slab.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "kit/check.h"
+
+/* A socket connected to this process, as `sheaf` opens it. */
+static inline int connect_to_self(void)
+{
+	struct sockaddr_un name = {.sun_family = AF_UNIX};
+	int file = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	int length = snprintf(name.sun_path + 1, sizeof(name.sun_path) - 1, "libsheaf-control-%d",
+			      (int)getpid());
+	socklen_t size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length);
+
+	CHECK(file >= 0 && connect(file, (struct sockaddr *)&name, size) == 0);
+	return file;
+}
+
+/* A cache whose live object is in its traces. */
+static inline struct kmem_cache *make_used(void)
+{
+	struct kmem_cache *s = kmem_cache_create("asked", 64, NULL, SLAB_STORE_USER);
+
+	CHECK(s && kmem_cache_alloc(s, GFP_KERNEL));
+	return s;
+}
+
+#endif
