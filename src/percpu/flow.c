@@ -13,11 +13,11 @@
  *
  * Room. If a CPU's batches do not fit into its shard, it alternates between too few sheaves there
  * and too many, and exchanges them with the rest of the node or with slabs, whose lines and locks
- * all CPUs share. Each turn from one to the other is counted, on the CPU. After some of them the
- * CPU's part of the barn doubles, and with it the sheaves; with more turns again, up to a bound. A
- * heap that grows only has too few, one that is freed only too many, and a CPU that frees what
- * another one allocates, too: nothing is counted, or written. Limits that the user set stay.
- * Shrinking the cache, or a time without use, starts over.
+ * all CPUs share. Each change from one to the other is counted, on the CPU. After some of them the
+ * CPU's part of the barn doubles, and with it the sheaves; with more changes again, up to a bound.
+ * A heap that only grows always has too few; one that is only freed always has too many, and so has
+ * a CPU that frees what another one allocates. There, nothing is counted or written. Limits that
+ * the user set stay. Shrinking the cache, or a time without use, starts over.
  *
  * Direction. A sheaf records which CPU's frees filled it. If one CPU allocates objects that another
  * CPU freed, allocations prefetch the lines of objects, which the other CPU's cache still holds

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What nobody uses any more: rows and shards of CPUs where the program no longer runs, sheaves
+ * Finds what is no longer used: rows and shards of CPUs where the program no longer runs, sheaves
  * that stay in a barn, slots that do not change. Their objects return to their slabs.
  *
  * Three signs, none of which costs a fast path anything:

@@ -6,8 +6,8 @@
  *
  * Invariants
  *  PREFILL-F1. A lent sheaf is in no slot and no cell, and its objects are allocated, so none of
- *      them is in hand (SHEAF-H3). `lent_by` is its cache's handle, or the byte behind, which the
- *      inlined pop does not know, until the sheaf is returned, and then NULL.
+ *      them is in hand (SHEAF-H3). Until the sheaf is returned, `lent_by` is its cache's handle, or
+ *      the address one byte after it, which the inlined pop does not recognize; then it is NULL.
  *  PREFILL-F2. The section that takes a sheaf out of a slot lends it, as a pop does with objects.
  *  PREFILL-F3. A sheaf whose capacity is not the cache's (an oversize one, or one of an old
  *      capacity) is emptied and freed when it is returned, never parked (SHEAF-H4). SHEAF_OVERSIZE

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Objects of other nodes on their way home. A CPU collects them in sheaves: one for the freed
- * objects of each node, and one for the retired ones. A full one goes home as a whole, for an empty
- * one of that node's barn: a sheaf remembers where that was, and the next search begins there.
- * Freed objects go into that barn; if it has no room, they return to their slabs. Retired objects
- * wait for their grace period in a queue of their node (rcu/rcu_free.h). So one object costs a
- * section, as an object at home does, instead of words of its slab that other CPUs write, and often
- * the lock of its node.
+ * objects of each node, and one for the retired ones. A full one goes home as a whole, in exchange
+ * for an empty one from that node's barn: a sheaf remembers where that was, and the next search
+ * begins there. Freed objects go into that barn; if it has no room, they return to their slabs.
+ * Retired objects wait for their grace period in a queue of their node (rcu/rcu_free.h). So one
+ * object costs a section, as an object at home does, instead of words of its slab that other CPUs
+ * write, and often the lock of its node.
  *
  *   kind of a remote sheaf: 2 * node: freed objects of that node; 2 * node + 1: retired ones
  *

@@ -6,7 +6,7 @@
  *                                                              |
  *   allocation, main and spare empty, barn too <-- has passed -'-- not asked for --> barn, slabs
  *
- * Objects of another node are collected in a remote sheaf (percpu/remote.h) instead of rcu_free,
+ * Objects of another node are not collected in rcu_free but in a remote sheaf (percpu/remote.h),
  * which goes to a queue of that node. So they are home when their grace period has passed.
  *
  * A sheaf that has passed is as good as a full sheaf from the barn. Allocations take the newest,

@@ -3,9 +3,9 @@
  * Marks: where a cache may have free objects that a drain would return to their slabs or to the
  * system.
  *
- * An allocation that fails at a limit may not miss them, and may not drain caches in which nothing
- * was freed. So each cache has a word with a bit for each such place. Slow paths read this word
- * anyway (MARK_DEFERRED), and write it only if the bit is missing: once after a drain.
+ * An allocation that fails at a limit must not miss them, and must not drain caches in which
+ * nothing was freed. So each cache has a word with a bit for each such place. Slow paths read this
+ * word anyway (MARK_DEFERRED), and write it only if the bit is missing: once after a drain.
  *
  *   MARK_DEFERRED  held slabs are on the stack of a node: below
  *   MARK_EMPTY     a node keeps an empty slab, or lists one that a nolock free emptied

@@ -15,11 +15,11 @@
  * search marks the sheaves of the first shard in which it saw new ones. The owner's next exchange
  * removes the mark. So sheaves that the owner itself uses stay with it, and those that it does not
  * use find their users. A CPU that finds only unmarked sheaves makes new ones, from slabs or from
- * the pool: a cache gets as many as its CPUs want at once, and then no sheaf moves from CPU to CPU
- * but those that must.
+ * the pool: a cache gets as many as its CPUs want at the same time, and from then on only sheaves
+ * that must move from CPU to CPU do so.
  *
- * The search and the cells are in barn.c, cells.c and steal.c, the limits in limits.c; what looks
- * at every cell is in barn_all.c.
+ * The search and the cells are in barn.c, cells.c and steal.c, the limits in limits.c; code that
+ * visits every cell is in barn_all.c.
  *
  * Limits. A node may hold BARN_CPU_BYTES of free objects for each of its CPUs that has used the
  * barn, or up to 32 times that if a CPU's batches did not fit (flow.c); at least BARN_NODE_OBJECTS
@@ -30,7 +30,7 @@
  *
  * Invariants
  *  BARN-N1. A shard with a sheaf, or with a cell in transit, has its bit set in `used`. Bits are
- *      never cleared; nr_used counts them, or will shortly.
+ *      never cleared; nr_used counts them, with a short delay.
  *  BARN-N2. `found_none` is a hint, and so are `top` and `steal`. A search for a sheaf that follows
  *      it still looks at one place, a different one each time, so a sheaf that exists is seen, and
  *      then found, eventually. A search for room looks at this CPU's shard only: the next full

@@ -5,17 +5,19 @@
  *
  * A sheaf counts with the memory of its pointers from when it is made until it is freed, and with
  * all its objects from when it comes into a barn's cell with them until that cell is free. So
- * exchanges of whole sheaves, which keep the number of cells, do not count: an empty sheaf that a
- * full one was exchanged for counts like that one, because the next exchange may bring it back. But
- * while more than half of the limit is used, it does not. What counts is summed up by CPU (parts),
- * and added to the shared sum from time to time. Slow paths read this once for a whole sheaf.
+ * exchanges of whole sheaves, which keep the number of cells, do not count: an empty sheaf that
+ * replaced a full one still counts as full, because the next exchange may bring a full one back.
+ * But while more than half of the limit is used, it does not. Each CPU sums up what counts (its
+ * part), and adds it to the shared sum from time to time. Slow paths read that sum once for a whole
+ * sheaf.
  *
  * Above the limit, barns store no sheaves: objects return to their slabs, and sheaves to the pool,
- * until the sum is no longer above it. Sheaves that a CPU works with are made all the same: main,
+ * until the sum is no longer above it. Sheaves that a CPU works with are made even then: main,
  * spare and rcu_free, and one for each other node. Retired objects wait in their sheaves, too, and
  * the program may hold prefilled ones. Without these, a cache would allocate objects one by one, or
- * fail. So their objects do not count: a few of large blocks would keep other caches from their
- * barns. Nor does an oversize prefilled sheaf, all of which is the program's.
+ * fail. So their objects do not count: otherwise, a few sheaves of large blocks would keep other
+ * caches from using their barns. An oversize prefilled sheaf does not count either: all of it is
+ * the program's.
  *
  * Invariants
  *  BUDGET-J1. All parts together are the sum, over every sheaf of a cache but oversize ones, of its
@@ -25,9 +27,9 @@
  *      lost.
  *  BUDGET-J2. A call that finds `used` above the limit puts no sheaf into a barn, and an allocation
  *      frees the sheaf that it empties (but for signal handlers: percpu.h).
- *  BUDGET-J3. `used` is what CPUs have added of their parts, but for a moment; a thread that
- *      vanishes in that moment leaves a wrong one to a forked child, which adds up again. No part
- *      has more than `share`, or less than -share, that is not added, but for a moment: together a
+ *  BUDGET-J3. Except for a moment, `used` is what CPUs have added of their parts; a thread that
+ *      vanishes in that moment leaves a wrong sum to a forked child, which adds up again. Except
+ *      for a moment, what a part has not yet added is between -share and `share`: together a
  *      sixteenth of the limit at most.
  *
  * Locks: none. Callers: src/percpu/; src/cache/ to set the limit; src/stats/.
