@@ -21,13 +21,14 @@
  *      program, and stay. A thread that frees a charged object got it after that, so it finds them.
  *  ACCOUNT-A2. No object in a sheaf, a barn or a slab has a number; except in sheaves of retired
  *      objects whose grace period has not passed. An object in a lent sheaf has none: it is charged
- *      when it is taken out, whatever the limits are, because that must not fail. Its slab has an
- *      array since the sheaf was filled, if the cache or the flags said then that it will be
+ *      when it is taken out, whatever the limits are, because that must not fail. Its slab has had
+ *      an array since the sheaf was filled, if the cache or the flags said then that it will be
  *      charged. "A number" is a positive one: with ACCOUNT_ALL, an object in use for which nobody
  *      pays has OWNER_NOBODY, so 0 means that it was uncharged too early.
  *  ACCOUNT-A3. While a function of the program may run, each object that is charged has a number,
- *      and only those: it may fork, and then the child counts anew. So slow calls run all that may
- *      reclaim or construct before they store the number, and only the stock changes in between.
+ *      and only those: it may fork, and then the child counts anew. So slow calls do everything
+ *      that may reclaim or construct before they store the number, and only the stock changes in
+ *      between.
  *  ACCOUNT-A4. Other slow calls look for numbers if os_watched(): from the first group on.
  *
  * Locks: none here. Callers: src/cache/, src/kmalloc/.

@@ -10,7 +10,7 @@
  *
  * With the option `background`, a thread of the library does the rounds, also while the program
  * sleeps, and calls do none. It sleeps longer and longer while it finds nothing to do. It is
- * started at the first round, and in a forked child again.
+ * started at the first round, and again in a forked child.
  *
  * A round:  free pages of one node, on the curve of page/decay.h, and one freed mapping of it
  *           (page/map_kept.h); each round another node. And a part of a pass over all caches

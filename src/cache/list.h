@@ -10,8 +10,8 @@
  *  LIST-L1. The index of names has the caches that may be used: those with nr_names > 0.
  *  LIST-L2. The index of layouts has those caches of LIST-L1 that may be shared.
  *  LIST-L3. A pinned cache stays on the list, so a thread can read all its pages without the
- *      lock. A cache that is being destroyed (`ending`) is not pinned any more, except when it is
- *      leaked. Its name is freed last, because reports use it.
+ *      lock. A cache that is being destroyed (`ending`) is no longer pinned, unless it is leaked.
+ *      Its name is freed last, because reports use it.
  *
  * Locks: OS_RANK_CACHES, held by the callers except where noted. Callers: src/cache/,
  * src/control/, src/stats/.

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * From an address to its object. Is a freed pointer an object of the cache that it is freed to?
- * This finds kinds of misuse without looking at bytes. And for an error that a tool has found, one
- * that watches each access (os/tools.h): which object of which cache it concerns.
+ * This finds some kinds of misuse without looking at bytes. And for an error found by a tool that
+ * watches each access (os/tools.h): which object of which cache does it concern?
  */
 #include "debug/report.h"
 #include "os/report/record.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The objects of a cache that are in use, grouped by the stack that allocated them, or that freed
- * them the last time: what the kernel shows as alloc_traces and free_traces.
+ * The objects of a cache that are in use, grouped by the stack that allocated them, or that last
+ * freed them: what the kernel shows as alloc_traces and free_traces.
  *
  *   groups[]:  | stack, count, bytes, ages ... | ...      sorted at the end, most objects first
  *   buckets[]: hash of a stack --> its groups, while objects are added

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Callbacks. A group with events is on a stack, once. Threads take groups from it one by one, with
- * the lock held: a callback that is left, or forks, keeps no other group from being reported. A
- * group leaves the stack before its events are read, so an event that comes later puts it there
- * again.
+ * the lock held: a callback that is left without a return, or that forks, does not keep other
+ * groups from being reported. A group leaves the stack before its events are read, so an event that
+ * comes later puts it there again.
  *
  *   no caller --begin()--> callback runs --end_turn()--> `gone` ends --> no caller
  *
- * A thread that finds another caller leaves its events to that.
+ * A thread that finds that another one is the caller leaves its events to it.
  */
 #include "group/group.h"
 

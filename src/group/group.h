@@ -7,14 +7,16 @@
  *   stocks:  | CPU 0: {query 7, 31 KiB} {sort, 120} ... |      charged in advance
  *            | CPU 1: ...                               |      (stock.h)
  *
- * Groups lie in chunks, which stay. The place of a group and how often the place was used before
- * make its number, which the owner arrays of slabs (slab/owner.h), stocks and threads store.
+ * Groups lie in chunks, which are never freed. The place of a group and how often the place was
+ * used before make its number, which the owner arrays of slabs (slab/owner.h), stocks and threads
+ * store.
  *
  * Invariants
  *  GROUP-G1. usage of a group = bytes of objects that it or a group below owns, plus those in
  *      stocks with its number or one below, plus those that threads are about to use or give back.
- *      So after stocks are drained in a quiet process: the sum of objects, to the byte. The root's
- *      usage is the sum of those of the groups right below it, added up when it is read.
+ *      So in a quiet process whose stocks have been drained, it is the sum of the objects, to the
+ *      byte. The root's usage is the sum of those of the groups right below it, added up when it is
+ *      read.
  *  GROUP-G2. A group whose last reference is gone is over: it has no limits and no callbacks, and
  *      no child that is not over. It stays in the tree while its usage is not zero, and its objects
  *      count as those of the nearest group above that is not over.
@@ -26,8 +28,8 @@
  *  GROUP-G5. Callbacks run with no lock held, at the end of calls (group_leave()), and one at a
  *      time for each group, which has a caller meanwhile. The callback has a reference.
  *  GROUP-G6. When a group has other `data`, or is over, `end` is called once for the data: after
- *      the callback that may use it has returned, by its caller. The place of the group is not used
- *      again before. If there is no caller, only a group that is over has something in `gone`.
+ *      the callback that may use it has returned, by its caller. Only then is the place of the
+ *      group used again. If there is no caller, only a group that is over has something in `gone`.
  *
  * Locks: OS_RANK_GROUPS. Callers: src/cache/, src/stats/.
  */

@@ -22,8 +22,8 @@
  *  KMALLOC-K1. An entry of the table is replaced once, by a finished cache, and never again.
  *  KMALLOC-K2. The first thread that needs one of the caches creates all of them, once per process.
  *      If there was no memory for some, the next thread that needs one tries again. Entries of
- *      debug caches stay functions, which know the number of words that was requested; the number
- *      of bytes, of small constants that are no multiple of 8.
+ *      debug caches stay functions, which know how many words were requested, or, for small
+ *      constants that are not multiples of 8, how many bytes.
  *  KMALLOC-K3. kmalloc_large has no slabs and no sheaves: `free` is its only call.
  *  KMALLOC-K4. Programs contain only the pointer to the table, its indices by words of 8 bytes and
  *      by bytes, and its minimum length. Only the library knows sizes and caches.

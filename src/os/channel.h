@@ -9,7 +9,8 @@
  * every CHANNEL_MS. No thread waits for the asker: a later call reads the rest of the line, and an
  * answer is a file, passed by one message that fits into an empty socket. Nobody has to remove the
  * name of an abstract socket. Only the process's user and root get an answer. Users without a
- * number in the process's user namespace all have the same one, so that one gets none.
+ * number in the process's user namespace all appear with the same number, so that number gets no
+ * answer.
  *
  * Invariants
  *  CHANNEL-N1. One thread at a time is between os_channel_enter() and os_channel_leave(). It is not

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The current group of each thread: the library's only variable for each thread.
+ * The current group of each thread: the library's only thread-local variable.
  *
- * It is no part of the static storage for threads, of which a program that loads the library with
- * dlopen() may have nothing left: the dynamic loader would refuse the library. With descriptors
- * (-mtls-dialect=gnu2, and the default of AArch64), the loader places the variable there if it can,
- * and else a thread's first read allocates it. In a program that is linked with the static library,
- * a read is one load.
+ * It is not in static thread-local storage: a program that loads the library with dlopen() may have
+ * none left, and the dynamic loader would then refuse the library. With descriptors
+ * (-mtls-dialect=gnu2, and the default of AArch64), the loader places the variable there if it can;
+ * otherwise a thread's first read allocates it. In a program that is linked with the static
+ * library, a read is one load.
  *
  * In linux/thread.c. Callers: src/group/, and the paths of charged objects in src/cache/.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * How much free memory may stay for a program that soon allocates again: what was in use at its
- * peak, less what is in use now, and this decays.
+ * peak, which decays with time, minus what is in use now.
  *
  *   free pages that stay
  *   100 % |-------.
@@ -11,7 +11,7 @@
  *         |       `-._
  *         +------------`--------    time since the peak
  *
- * Of the curve, decay_kept() is the lower line. Two values follow what is used: `fast` falls
+ * decay_kept() is the lower line of the picture. Two values follow what is used: `fast` falls
  * towards it, and `slow` falls towards `fast`. So what is left after the whole time is less than
  * one hundredth. A new peak lifts both immediately.
  *

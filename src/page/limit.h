@@ -2,16 +2,16 @@
 /*
  * The memory that the library holds, and the two limits of it that a program may set.
  *
- * Held are pages in use, free pages that have not returned to the system, and mappings of their
- * own. It is counted where pages that the system may have to provide are taken, and where pages
- * return: both cost far more than a counter.
+ * Held memory is pages in use, free pages that have not returned to the system, and blocks that are
+ * mappings of their own. It is counted where pages that the system may have to provide are taken,
+ * and where pages return: both cost far more than a counter.
  *
  *   take a run      clean pages in it are held from now on; pages that were free and not returned
  *                   are held already
  *   free a run      nothing changes; clean pages that nobody touched are no longer held
  *   discard         its pages are no longer held
  *
- * Above the soft limit, free memory does not wait for its time, and layers above reclaim
+ * Above the soft limit, free memory returns without delay, and layers above reclaim
  * (cache/reclaim.h). While the system is short of memory, that limit is 0. The hard limit refuses
  * pages, as a system without memory would.
  *
@@ -19,9 +19,9 @@
  *  LIMIT-H1. held = used + dirty pages of every range + mappings, in use or waiting (map_kept.h),
  *      whenever no range's lock is held.
  *  LIMIT-H2. With a hard limit, no run is taken that lifts `held` above it; a run of pages that are
- *      held already is found, if there is one; if not, freed mappings that wait go. `held` may be
- *      above it all the same: the limit was set below it, or the system may make a huge page of a
- *      chunk that became free (huge.c).
+ *      held already is found, if there is one; if not, freed mappings that wait are unmapped.
+ *      `held` may still be above it: the limit was set below it, or the system may make a huge page
+ *      of a chunk that became free (huge.c).
  *
  * Not counted are descriptors, areas of slot rows and those of slab_guard_pools, guarded objects,
  * and the file of counters.

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * What the process's control group grants: memory, and the time of so many CPUs. A group has no
- * more than those around it, up to the root of the hierarchy that this process sees. Memory of both
- * versions, CPUs of version 2.
+ * What the process's control group grants: memory, and CPU time, as a number of CPUs. A group never
+ * gets more than the groups that contain it, up to the root of the hierarchy that this process
+ * sees. Memory limits are read from both versions of control groups, CPU limits from version 2
+ * only.
  *
  *   /proc/self/cgroup:  0::/a/b       memory.max, memory.high, cpu.max in ROOT/a/b, ROOT/a, ROOT
  *                       4:memory:/c   memory.limit_in_bytes in ROOT/memory/c, ROOT/memory
