@@ -104,7 +104,7 @@ static inline bool cache_is_accounted(const struct kmem_cache *s)
 /* The cache ends: drop its reference to its own group, if it has one. */
 void cache_leave_group(struct kmem_cache *s);
 
-/* Would an allocation of so many bytes be refused by a limit, as it seems now? */
+/* Would an allocation of this many bytes be refused by a limit, as it seems now? */
 bool account_refuses(const struct kmem_cache *s, gfp_t flags, uint64_t bytes);
 /* Charge bytes of a large block; false: a limit is reached. */
 bool account_charge(gfp_t flags, uint64_t bytes, uint32_t number);

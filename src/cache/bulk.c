@@ -165,7 +165,7 @@ static OS_FAST OS_NOINLINE int alloc_many(struct kmem_cache *s, gfp_t flags, siz
 
 /*
  * For one object, the section of a single call, if the cache's pop_by is not 0: its calls do
- * nothing else. The section for arrays is not inline: it needs so many registers that to save them
+ * nothing else. The section for arrays is not inline: it needs so many registers that saving them
  * costs as much as the section for one. The same for free.
  */
 SHEAF_PUBLIC int kmem_cache_alloc_bulk(struct kmem_cache *s, gfp_t flags, size_t n, void **p)

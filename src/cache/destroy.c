@@ -141,7 +141,7 @@ static bool make_empty(struct kmem_cache *s)
 	return cache_give_up_free(s) == 0 && !guard_live(&s->sheaf.slab, NULL, 0);
 }
 
-/* Drop one name. Returns true if it was the last one: no thread can then get the cache any more. */
+/* Drop one name. Returns true if it was the last one: no thread can get the cache after that. */
 static bool give_up_name(struct kmem_cache *s)
 {
 	bool known, last = false;

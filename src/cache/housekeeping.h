@@ -8,7 +8,7 @@
  * calls nothing, pays nothing, and returns nothing. If more free memory must be returned than
  * one round can, the rounds that a pause skipped follow, each at the end of another slow call.
  *
- * With the option `background`, a thread of the library does the rounds, also while the program
+ * With the option `background`, a thread of the library does the rounds, even while the program
  * sleeps, and calls do none. It sleeps longer and longer while it finds nothing to do. It is
  * started at the first round, and again in a forked child.
  *

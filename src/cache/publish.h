@@ -77,7 +77,7 @@ void publish_cache(struct kmem_cache *s);
 void publish_alias(struct kmem_cache *s, const char *name);
 /* Its sheaf capacity changed automatically. */
 void publish_capacity(struct kmem_cache *s);
-/* Its place has no owner any more. */
+/* Its place no longer has an owner. */
 void publish_end(struct kmem_cache *s);
 
 const char *publish_backend(void);

@@ -41,8 +41,8 @@
 #include "debug/slab_debug.h"
 #include "slab/owner.h"
 
-/* One object in so many lies at the start of its pages, where a write in front of it faults. Writes
- * past the end are more common. */
+/* One object in this many lies at the start of its pages, where a write in front of it faults.
+ * Writes past the end are more common. */
 #define GUARD_LEFT 4
 /* So many slots are compared to choose the one that is used again. */
 #define GUARD_LOOK 16

@@ -9,7 +9,7 @@
 #include "os/report/report.h"
 #include "os/section.h"
 
-#define NUMBERS 4294967296.0 /* 2^32: draw() returns one of so many */
+#define NUMBERS 4294967296.0 /* 2^32: draw() returns one of that many */
 
 static uint64_t drawn;
 

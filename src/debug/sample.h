@@ -24,7 +24,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* One slow path in so many pops, on average, has no measurable cost. */
+/* One slow path in this many pops, on average, has no measurable cost. */
 #define SAMPLE_POPS 4096u
 
 /* The next number of a sequence: splitmix64, from any seed. */

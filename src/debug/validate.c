@@ -5,7 +5,7 @@
  * belongs to its owner, who may free it meanwhile and then writes its red zones: what looks wrong
  * counts only if the object is still used, with the same size, after the check; and nothing in it
  * is repaired. An object in quarantine is left out, because the thread that lets it go checks it,
- * maybe at the same time.
+ * perhaps at the same time.
  */
 #include "debug/report.h"
 #include "os/atomic.h"

@@ -125,7 +125,7 @@ struct grace {
 	uint32_t reported_stall; /* the grace period in progress was reported */
 	uint32_t locked_by_fork;
 	struct os_lock lock;
-	/* Retired, and neither freed nor allocated again yet, but for what is in the parts; may be
+	/* Retired, and neither freed nor allocated again yet, except what is in the parts; may be
 	 * less than 0. By a CPU whose part is large. */
 	int64_t bytes __attribute__((aligned(64)));
 	/* One moment that the provider is asked about; the thread that takes it may ask. */

@@ -4,7 +4,7 @@
 #include "group/stock.h"
 #include "os/machine.h"
 
-/* Call look() for the root and each group, also those that are over. */
+/* Call look() for the root and each group, even those that are over. */
 static void look_at_all(void (*look)(void *data, struct kmem_group *g), void *data)
 {
 	look(data, &groups.root);

@@ -57,7 +57,7 @@
 /* The caller has vanished by fork. */
 #define GROUP_VANISHED ((uintptr_t)1)
 
-/* Data that no callback uses any more, except perhaps the one that runs. end: NULL if none. */
+/* Data that no callback uses now, except perhaps the one that runs. end: NULL if none. */
 struct group_gone {
 	void (*end)(void *data);
 	void *data;
@@ -183,7 +183,7 @@ bool groups_begin(void);
 
 /* Add up the root's usage. */
 void group_add_up(void);
-/* The same, and call look() for the root and each group, also those that are over, with the lock
+/* The same, and call look() for the root and each group, even those that are over, with the lock
  * held. */
 void group_for_each(void (*look)(void *data, struct kmem_group *g), void *data);
 

@@ -73,7 +73,7 @@ bool os_uncommit(void *address, size_t size);
 /*
  * Move usable memory, without copying it, to reserved addresses, `size` of which become usable;
  * what is beyond `old` bytes reads as zero. False if the system refuses: the memory is where it
- * was, and the reserved addresses must not be used or unreserved any more, because the system may
+ * was, and the reserved addresses must no longer be used or unreserved, because the system may
  * have given them to another thread.
  */
 bool os_move(void *from, size_t old, void *to, size_t size);
@@ -112,8 +112,8 @@ static inline size_t os_area_bytes(void)
 
 /* Reserve addresses from mmap(), anywhere, not aligned; NULL if refused. Callers preserve errno. */
 void *map_anywhere(size_t size);
-/* In linux/refused.c: note, for os_refusal(), that the system just refused so many bytes, with this
- * errno. */
+/* In linux/refused.c: note, for os_refusal(), that the system just refused this many bytes, with
+ * this errno. */
 void map_refused(size_t size, bool writable);
 
 #endif

@@ -66,7 +66,7 @@ static inline void tsan_release(const void *address)
 		__tsan_release((void *)(uintptr_t)address);
 }
 
-/* Release it; no thread may use it any more. */
+/* Release it; no thread may use it after that. */
 static inline void tsan_freed(void *address, size_t bytes)
 {
 	if (tsan_is_on()) {

@@ -116,7 +116,7 @@ static __attribute__((unused)) bool counts_are_right(const struct chunk *chunk)
 	       chunk->nr_dirty == dirty;
 }
 
-/* The run at this page is not free any more. Returns the page, which may be -1. */
+/* The run at this page is no longer free. Returns the page, which may be -1. */
 static int take_at(struct chunk *chunk, int page, unsigned int order)
 {
 	if (page < 0)

@@ -4,7 +4,7 @@
 
 #include "os/assert.h"
 
-/* After so many curves, even the largest peak is forgotten. */
+/* After this many curves, even the largest peak is forgotten. */
 #define FORGET_CURVES 8
 
 struct decay_time decay_time;

@@ -21,7 +21,7 @@
  * freed again and again does not lift these, so it does not make older memory stay.
  *
  * Invariants
- *  DECAY-E1. used <= fast <= slow, after each of these calls but decay_lately(), which uses
+ *  DECAY-E1. used <= fast <= slow, after each of these calls except decay_lately(), which uses
  *      neither.
  *  DECAY-E2. The curve depends on the time that has passed, not on the number or the times of the
  *      calls.
@@ -40,9 +40,9 @@
 #include "os/machine.h"
 
 /*
- * The curve has so many steps; in each, a tenth of each distance is lost, so that 0.9 % is left at
- * the end. Half as many steps of a fifth: the same curve, in steps of 3 % of the memory; double:
- * twice the work.
+ * The number of steps of the curve. In each, a tenth of each distance is lost, so that 0.9 % is
+ * left at the end. Half as many steps of a fifth would give the same curve, in steps of 3 % of the
+ * memory; twice as many would be twice the work.
  */
 #define DECAY_STEPS 64
 #define DECAY_PART  10

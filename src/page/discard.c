@@ -245,7 +245,7 @@ bool page_decay(unsigned int node)
 	return mapped || more || (kept && !os_options.decay_never);
 }
 
-/* Return `wanted` dirty pages, if there are so many, step by step: of free chunks, or of all.
+/* Return `wanted` dirty pages, if there are that many, step by step: of free chunks, or of all.
  * Returns how many. A caller that wants all pages returned gets it, even if the system may undo
  * it. */
 static size_t trim_range(struct range *range, size_t wanted, bool parts)
@@ -274,7 +274,7 @@ static size_t trim_range(struct range *range, size_t wanted, bool parts)
 	return given;
 }
 
-/* What was in use before does not count any more; what the caller left goes by time. */
+/* What was in use before no longer counts; what the caller left goes by time. */
 static void forget_peak(struct range *range)
 {
 	os_lock(&range->lock);

@@ -211,7 +211,7 @@ static void give_run(struct slab *slab, unsigned int order, enum run run)
 	struct chunk *chunk = &range->chunks[index / CHUNK_PAGES % range_max_chunks()];
 	unsigned int page = (unsigned int)(index % CHUNK_PAGES), dirty = 1u << order;
 
-	/* PAGE-P2, PAGE-P5: no address leads to its owner any more. */
+	/* PAGE-P2, PAGE-P5: no address leads to its owner now. */
 	os_assert(!(page & ((1u << order) - 1)) && page + dirty <= CHUNK_PAGES &&
 		  !os_peek(&slab->cache));
 	os_lock(&range->lock);

@@ -28,8 +28,8 @@ void *pool_alloc(size_t size);
 void *pool_alloc_try(size_t size);
 /* size: as it was passed to pool_alloc(). NULL is allowed. */
 void pool_free(void *block, size_t size);
-/* The same of a block that no other thread can read any more: its pages, if it has whole ones, are
- * free for other uses. */
+/* Frees a block that no other thread can still read: its pages, if it has whole ones, are free
+ * for other uses. */
 void pool_give_back(void *block, size_t size);
 
 /* Around fork(). */

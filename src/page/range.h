@@ -79,8 +79,8 @@ static inline size_t range_whole_of(const struct chunk *chunk)
 /* Put the chunk on the list that fits it now. */
 void range_relist(struct range *range, struct chunk *chunk);
 
-/* Clear the descriptors that a run of the whole chunk left (PAGE-P5), before the chunk is not free
- * any more. */
+/* Clear the descriptors that a run of the whole chunk left (PAGE-P5), while the chunk is
+ * still free. */
 void range_forget_run(struct range *range, struct chunk *chunk);
 
 /* --- reserve.c -------------------------------------------------------------------------------- */

@@ -36,7 +36,7 @@
 #include "percpu/sheaf.h"
 
 /*
- * A row is idle if no slow path ran there for so many milliseconds. With half, threads that sleep
+ * A row is idle if no slow path ran there for this many milliseconds. With half, threads that sleep
  * for a quarter of a second lose their sheaves each time; with double, a burst of threads leaves
  * its sheaves for longer than a second.
  */
@@ -44,7 +44,7 @@
 #define IDLE_NOTE 64 /* a stamp changes at most this often, in ms */
 
 /* Work counts in objects that return to their slabs, 20 ns each. A row of a cache that is looked
- * at, its slot or its shard, counts as so many: three lines of another CPU. */
+ * at, its slot or its shard, counts as this many: three lines of another CPU. */
 #define IDLE_ROW_WORK 16
 
 /* When slow paths last ran there, in ms; 0: not since it was emptied. */

@@ -55,7 +55,7 @@
 
 #define SHEAF_CAPACITY_MAX 4096
 #define SHEAF_HANDLE	   ((size_t)1 << SLOT_SHIFT)
-#define SHEAF_COLD	   UINT32_MAX /* in filled_by: no CPU's cache holds its objects any more */
+#define SHEAF_COLD	   UINT32_MAX /* in filled_by: no CPU's cache still holds its objects */
 
 struct sheaf_cache {
 	struct section_slots at; /* the slots; caches without sheaves never fill them */

@@ -96,7 +96,7 @@ static void take_out(struct rcu_queue *queue, struct sheaf *sheaf)
 		sheaf->prev->next = NULL;
 	if (queue->top)
 		queue->top->prev = sheaf->prev;
-	/* SHEAF-H1: nothing leads to it any more. */
+	/* SHEAF-H1: nothing leads to it now. */
 	os_assert(!queue->top || (queue->top != sheaf && queue->top->prev != sheaf));
 	os_store_relaxed(&queue->n_passed, n);
 	if (n < queue->least)

@@ -31,7 +31,7 @@
 
 #define OWNER_NOBODY UINT32_MAX
 
-/* One number for so many bytes, as a power of two. */
+/* One number for this many bytes, as a power of two. */
 static inline unsigned int owner_shift(const struct slab_cache *cache)
 {
 	unsigned int shift = 31u - (unsigned int)__builtin_clz(cache->size);

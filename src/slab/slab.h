@@ -91,7 +91,7 @@
 /* Half: a shrink takes the lock twice as often; double: others wait twice as long for it. */
 #define SLAB_STEP 64
 
-/* A node with so many pages (1 GiB) is searched in a millisecond. */
+/* A node with this many pages (1 GiB) is searched in a millisecond. */
 #define SLAB_SEARCH_MOST ((size_t)1 << 18)
 
 /* Order of a slab in pages, and how many objects it holds. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Memory policies: which node a thread prefers, and which one its addresses are to be from. */
+/* Memory policies: which node a thread prefers, and which one memory is to come from. */
 #include <linux/mempolicy.h>
 #include <sys/syscall.h>
 #include <unistd.h>

@@ -30,7 +30,7 @@
  * the module and the offset. Returns its length; 0: unknown. */
 size_t os_stack(char *text, size_t size) OS_COLD;
 
-/* Do now what the first walk would have to do, maybe in a signal handler. */
+/* Do now what the first walk would have to do, perhaps in a signal handler. */
 void os_stack_prepare(void);
 
 /* The same in two steps: the return addresses, at most n, and later the text of one of them, which

@@ -223,7 +223,7 @@ bool barn_node_is_out(struct sheaf_cache *cache)
 	struct barn *barn = barn_of(cache, os_node(), false);
 	uint8_t left = barn ? os_load_relaxed(&barn->node_out) : 0;
 
-	/* One thread in so many tries the node again; the others go on meanwhile. */
+	/* One thread in this many tries the node again; the others go on meanwhile. */
 	if (left)
 		os_store_relaxed(&barn->node_out, left > 1 ? left - 1 : BARN_NODE_OUT);
 	return left > 1;

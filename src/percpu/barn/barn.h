@@ -107,7 +107,7 @@ struct barn {
 	struct barn_block *blocks[BARN_BLOCKS]; /* NULL until needed */
 	uint32_t nr_used;
 	uint8_t found_none[3]; /* by enum barn_wanted: the last search found none of it anywhere */
-	uint8_t node_out;      /* the node had no memory: so many refills look elsewhere first */
+	uint8_t node_out;      /* the node had no memory: this many refills look elsewhere first */
 	uint64_t used[];       /* CPUs, by place: see os/machine.h */
 };
 
