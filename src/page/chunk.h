@@ -37,10 +37,10 @@ void chunk_init(struct chunk *chunk);
 int chunk_largest(const struct chunk *chunk);
 /* Take an aligned run of 2^order pages. Returns the index of its first page; -1: there is none. */
 int chunk_take(struct chunk *chunk, unsigned int order);
-/* The same of a run without clean pages. */
+/* As chunk_take(), but a run without clean pages. */
 int chunk_take_used(struct chunk *chunk, unsigned int order);
 void chunk_give(struct chunk *chunk, unsigned int page, unsigned int order);
-/* The same of a run that nobody touched. Returns how many of its pages are dirty. */
+/* As chunk_give(), for a run that nobody touched. Returns how many of its pages are dirty. */
 unsigned int chunk_give_untouched(struct chunk *chunk, unsigned int page, unsigned int order);
 /* For a free chunk: all its pages may have memory. */
 void chunk_make_dirty(struct chunk *chunk);

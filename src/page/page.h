@@ -119,12 +119,12 @@ unsigned int page_alloc_runs(unsigned int node, unsigned int order, struct slab 
 /* Name the run's owner in its descriptors: from now on page_slab() finds it. */
 void page_own(struct slab *slab, unsigned int order, struct slab_cache *cache);
 void page_free(struct slab *slab, unsigned int order);
-/* The same, and return the pages to the system, and with the last ones of a chunk all of it. */
+/* As page_free(), and return the pages to the system; with the last ones of a chunk, all of it. */
 void page_free_to_system(struct slab *slab, unsigned int order);
 /* page_free() of an owner that asks page_slab() about every address: page_owner() may go on to name
  * it for all pages but the first (PAGE-P5). */
 void page_free_named(struct slab *slab, unsigned int order);
-/* The same of a run as page_alloc() gave it, untouched: it is no dirtier than before. */
+/* As page_free(), for a run that is as page_alloc() returned it: it is no dirtier than before. */
 void page_give_back(struct slab *slab, unsigned int order);
 /* Return what the curve of decay.h no longer keeps on this node, PAGE_DISCARD_MAX at most. Returns
  * false if nothing will be left for later calls. Does nothing while another thread has the node's

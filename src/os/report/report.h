@@ -47,9 +47,9 @@ void os_make_plain(char *text, size_t length);
 void os_clean_name(char *clean, size_t size, const char *name);
 
 void os_report(const char *format, ...) __attribute__((format(printf, 1, 2), cold));
-/* The same, but store the line for os_report_kept(), unless the same one is stored. */
+/* As os_report(), but store the line for os_report_kept(), unless the same one is stored. */
 void os_report_later(const char *format, ...) __attribute__((format(printf, 1, 2), cold));
-/* The same as os_report(), and then abort(). */
+/* As os_report(), and then abort(). */
 void os_fatal(const char *format, ...) __attribute__((format(printf, 1, 2), cold, noreturn));
 /* os_report() and os_report_later(), the first time only for this flag. */
 #define os_report_once(flag, ...)                                                                  \
