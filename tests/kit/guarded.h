@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* Can the system read this byte? It goes through a pipe that stays open: some tests ask for hundreds
- * of thousands of objects. */
+/* Can the system read this byte? It goes through a pipe that stays open: some tests ask for
+ * hundreds of thousands of objects. */
 static inline bool is_readable(uintptr_t address)
 {
 	static int ends[2];
