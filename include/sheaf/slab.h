@@ -198,8 +198,8 @@ struct kmem_cache_args {
  * may be NULL.
  *
  * Returns NULL if an argument is wrong (which is reported in one line) or there is no memory; with
- * SLAB_PANIC the program ends instead. Takes a lock; the cost does not depend on the number of
- * caches. Programs call it by the macro kmem_cache_create() below.
+ * SLAB_PANIC the program ends instead. Takes a lock; O(1) up to some thousands of caches, and then
+ * in proportion to their number. Programs call it by the macro kmem_cache_create() below.
  */
 struct kmem_cache *__kmem_cache_create_args(const char *name, size_t size,
 					    const struct kmem_cache_args *args, size_t args_size,

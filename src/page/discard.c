@@ -284,8 +284,10 @@ static void forget_peak(struct range *range)
 
 void page_trim_to(size_t keep)
 {
-	size_t dirty = page_usage().dirty, left = (dirty - smaller(dirty, keep)) >> OS_PAGE_SHIFT;
+	size_t dirty = page_usage().dirty, left;
 
+	/* Of what stays, whole pages. */
+	left = (dirty - smaller(dirty, keep & ~(OS_PAGE - 1))) >> OS_PAGE_SHIFT;
 	left -= smaller(left, map_trim(left << OS_PAGE_SHIFT) >> OS_PAGE_SHIFT);
 	for (uint32_t node = 0; node < os.nr_nodes && left; node++)
 		left -= smaller(left, trim_range(&ranges[node], left, false));
