@@ -237,13 +237,13 @@ void barn_set_node_out(struct sheaf_cache *cache, bool out)
 		os_store_relaxed(&barn->node_out, out ? BARN_NODE_OUT : 0);
 }
 
-/* Put an empty sheaf into the shard of the CPU on which we run. Allocates nothing, unless `make` is
- * set: signal handlers call it. */
-static bool put_empty_near(struct sheaf_cache *cache, struct sheaf *sheaf, bool make)
+/* Put an empty sheaf into the shard of the CPU on which we run. Allocates nothing: signal handlers
+ * call it. */
+static bool put_empty_near(struct sheaf_cache *cache, struct sheaf *sheaf)
 {
 	unsigned int cpu = os_cpu();
 	const struct cells shard = shard_of(cache, cpu, false);
-	struct barn *barn = barn_of(cache, os.node_of_row[cpu], make);
+	struct barn *barn = barn_of(cache, os.node_of_row[cpu], false);
 
 	if (!barn)
 		return false;
@@ -265,7 +265,7 @@ void barn_finish(struct sheaf_cache *cache, struct barn_cell *cell, struct sheaf
 
 	/* SHEAF-H3: the cell still shows what was taken out of it. Its sheaf is full, or empty. */
 	os_assert((os_peek(cell->at) & BARN_TRANSIT) && (!full || sheaf->size == sheaf->capacity));
-	if (cell->far && sheaf && !full && put_empty_near(cache, sheaf, false))
+	if (cell->far && sheaf && !full && put_empty_near(cache, sheaf))
 		sheaf = NULL;
 	if (cell->far && full && os.node_of_row[cell->cpu] == cell->node &&
 	    barn_sheaf(os_load_relaxed(cell->at)) != sheaf)
@@ -320,8 +320,7 @@ bool barn_put_empty(struct sheaf_cache *cache, struct sheaf *sheaf)
 	struct barn *barn = barn_of(cache, os_node(), true);
 	const struct barn_search s = {.cache = cache, .barn = barn, .put = sheaf};
 
-	if (!barn || sheaf_budget_is_over() ||
-	    !(put_empty_near(cache, sheaf, true) || search_blocks(&s)))
+	if (!barn || sheaf_budget_is_over() || !(put_empty_near(cache, sheaf) || search_blocks(&s)))
 		return false;
 	forget_found_none(barn, BARN_EMPTY_SHEAF);
 	return true;
