@@ -217,11 +217,11 @@ static OS_COLD void report_no_memory(void)
 
 bool caches_ready(void)
 {
-	OS_KEEP_ERRNO;
 	bool begun = false;
 
 	if (os_load_acquire(&caches.ready))
 		return true;
+	OS_KEEP_ERRNO;
 	/* Before the lock is first taken: a child that inherited a locked lock could never
 	 * continue. */
 	pthread_once(&fork_once, handle_fork);

@@ -230,14 +230,13 @@ unsigned int os_cpu(void)
 
 bool os_membarrier(void)
 {
-	int saved = errno;
+	OS_KEEP_ERRNO;
 	bool done = true;
 
 	if (os.backend == OS_BACKEND_RSEQ)
 		done = syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED_RSEQ, 0, 0) == 0;
 	else
 		os_fence();
-	errno = saved;
 	if (!done)
 		os_report_once_later(
 			&membarrier_refused,

@@ -33,19 +33,21 @@ static void for_each_in_list(const char *list, void (*set)(unsigned int, unsigne
 	}
 }
 
-/* The same for the list in this file; false: there is none. The text is not on the stack, which may
- * be small; set() may read another list. */
+/* Texts of files that are read now: not on the stack, which may be small. */
+static char texts[2][4096];
+static unsigned int nr_texts;
+
+/* As for_each_in_list(), for the list in this file, from which set() may read one more file; false:
+ * there is none. */
 static bool for_each_in_file(const char *path, void (*set)(unsigned int, unsigned int),
 			     unsigned int value)
 {
-	static char texts[2][4096];
-	static unsigned int depth;
-	char *text = texts[depth++];
+	char *text = texts[nr_texts++];
 	bool found = os_file_read(path, text, sizeof(texts[0])) > 0;
 
 	if (found)
 		for_each_in_list(text, set, value);
-	depth--;
+	nr_texts--;
 	return found;
 }
 
