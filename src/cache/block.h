@@ -80,7 +80,7 @@ bool cache_retire(struct kmem_cache *s, void *object, const char *call);
 /* Free each of these pointers, which were retired and whose grace period has passed; consecutive
  * objects of one cache are freed together. In bulk.c. */
 void cache_free_waited(size_t n, void **p, const char *call);
-/* The same for pointers that have waited for a grace period. */
+/* These free pointers that have waited for a grace period, in that way. */
 extern const struct rcu_any_ops block_rcu_ops;
 /* Report, later, what is wrong with a pointer that is not the beginning of a block. */
 void cache_report_wrong(const void *pointer, const char *call);

@@ -107,7 +107,7 @@ static inline bool cache_is_leaked(const struct kmem_cache *s)
 bool cache_is_unusable(struct kmem_cache *s, const char *call) OS_COLD;
 bool cache_is_unusable_nowait(struct kmem_cache *s, const char *call) OS_COLD;
 
-/* The same for frees, which a leaked cache takes. */
+/* As cache_is_unusable(), for frees, which a leaked cache takes. */
 static inline bool cache_is_gone(struct kmem_cache *s, const char *call)
 {
 	return os_unlikely(!s || !s->name) && cache_is_unusable(s, call);

@@ -226,7 +226,8 @@ static void free_destroyed(struct kmem_cache *s, void *object)
 }
 
 #ifdef HAVE_RSEQ
-/* In pop_by, where allocations are to be made by calls, but not as in a cache that has no other. */
+/* In pop_by: an allocation makes the call, which prefetches. Unlike with 0, kmem_cache_alloc_bulk()
+ * may take one object by the section. */
 #define POP_AHEAD 1
 
 static struct sheaf_calls ahead_calls(void)

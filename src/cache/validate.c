@@ -7,7 +7,7 @@
  * place. This call needs no quiet cache, and proves less: each slab's state must be possible, and
  * the bytes of free objects and around used ones must be as slab_debug left them.
  *
- * Locks: OS_RANK_NODE for moments. Callers: programs; src/control/.
+ * Locks: OS_RANK_NODE, briefly. Callers: programs; src/control/.
  */
 
 #include <sheaf/debug.h>

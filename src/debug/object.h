@@ -101,7 +101,7 @@ static inline bool debug_is_traced(const struct slab_cache *cache)
 void track_now(struct debug_track *track);
 /* False: the record was overwritten, or never written. */
 bool track_is_plausible(const struct debug_track *track);
-/* The same, if the cache stores users. */
+/* As track_now(), in the object's record, if the cache stores users. */
 static inline void track_set(const struct slab_cache *cache, void *object, enum debug_deed deed)
 {
 	struct debug_track *track = debug_track(cache, object, deed);

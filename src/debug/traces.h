@@ -13,7 +13,7 @@
  *      that was freed meanwhile is not taken again, because the slab is held (SLAB-B1).
  *  TRACES-R3. Groups and buckets are memory from the system, for one call.
  *
- * Locks: OS_RANK_NODE for moments. Callers: src/debug/, src/stats/.
+ * Locks: OS_RANK_NODE, briefly. Callers: src/debug/, src/stats/.
  */
 #ifndef SHEAF_DEBUG_TRACES_H
 #define SHEAF_DEBUG_TRACES_H

@@ -67,7 +67,7 @@ struct grace_batch {
 struct grace_user_ops {
 	/*
 	 * Give a number to everything that was retired older_than ms ago or earlier. Returns true
-	 * if this takes a drain: then drain() does it, for all such users at once. NULL: everything
+	 * if this takes a drain: then drain() does it for all such users together. NULL: everything
 	 * has its number from the beginning.
 	 */
 	bool (*collect)(struct grace_user *user, uint32_t older_than);

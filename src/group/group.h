@@ -183,8 +183,8 @@ bool groups_begin(void);
 
 /* Add up the root's usage. */
 void group_add_up(void);
-/* The same, and call look() for the root and each group, even those that are over, with the lock
- * held. */
+/* Add up the root's usage, and call look() for the root and each group, even those that are
+ * over, with the lock held. */
 void group_for_each(void (*look)(void *data, struct kmem_group *g), void *data);
 
 /* In a forked child, with the lock held: the other threads' references are gone, and each usage

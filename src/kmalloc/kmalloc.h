@@ -106,7 +106,7 @@ static inline void *kmalloc_for(size_t size, gfp_t flags, int node, const void *
 	return kmalloc_most(size, flags, node, KMALLOC_MAX_SIZE, "kmalloc", caller);
 }
 
-/* The same from this cache, which is a debug cache. */
+/* As kmalloc_for(), from this cache, which is a debug cache. */
 void *kmalloc_checked(struct kmem_cache *s, size_t size, gfp_t flags, int node);
 
 /* The cache of this index for the code at `caller`, and in further turns, 1 and so on, those of the

@@ -45,8 +45,8 @@ static inline struct os_program os_enter_program(void)
 	return call;
 }
 
-/* The same for os_program_was_left(), in a C function that does it once. The paths to one call of
- * the program differ less in depth than this room, as a rule. */
+/* As os_enter_program(), for os_program_was_left(): in a C function that does it once. The paths
+ * to one call of the program differ less in depth than this room, as a rule. */
 #define os_enter_watched()                                                                         \
 	({                                                                                         \
 		struct os_program call_ = os_enter_program();                                      \

@@ -286,7 +286,7 @@ void page_trim_to(size_t keep)
 {
 	size_t dirty = page_usage().dirty, left;
 
-	/* Of what stays, whole pages. */
+	/* What stays is whole pages. */
 	left = (dirty - smaller(dirty, keep & ~(OS_PAGE - 1))) >> OS_PAGE_SHIFT;
 	left -= smaller(left, map_trim(left << OS_PAGE_SHIFT) >> OS_PAGE_SHIFT);
 	for (uint32_t node = 0; node < os.nr_nodes && left; node++)

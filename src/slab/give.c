@@ -153,8 +153,8 @@ static inline enum left subtract(struct slab_cache *cache, struct slab *slab, un
 }
 
 /*
- * Slabs of one node that need its lock: those that this thread holds are to be listed, and from the
- * others objects are to be subtracted that may be a listed slab's last ones. Their bits are set.
+ * Slabs of one node that need its lock. Those that this thread holds will be listed. The others are
+ * listed, and may lose their last object: their bits are set, and the count is still to be changed.
  */
 #define MOST_WAITING 16 /* limits how long the lock is held */
 _Static_assert(MOST_WAITING <= SLAB_STEP, "SLAB-B10");

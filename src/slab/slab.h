@@ -143,8 +143,7 @@ struct slab_rest {
 	uint32_t reported;  /* that a slab was not locked */
 	uint64_t failures;  /* allocations that failed at the limit */
 	uint32_t has_small; /* a slab of the fallback order was made at some time */
-	uint32_t
-		shrinking; /* threads in kmem_cache_shrink(): pages return to the system immediately */
+	uint32_t shrinking; /* threads in kmem_cache_shrink(): pages return immediately */
 };
 
 static inline struct slab_rest *slab_rest(const struct slab_cache *cache)

@@ -110,7 +110,7 @@ static inline void os_report_kept(void)
 		os_write_kept();
 }
 
-/* The same for calls in any context: lines that standard error does not accept immediately
+/* As os_report_kept(), in any context: lines that standard error does not accept immediately
  * stay kept. */
 static inline void os_report_kept_nowait(void)
 {

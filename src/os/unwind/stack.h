@@ -33,8 +33,8 @@ size_t os_stack(char *text, size_t size) OS_COLD;
 /* Do now what the first walk would have to do, perhaps in a signal handler. */
 void os_stack_prepare(void);
 
-/* The same in two steps: the return addresses, at most n, and later the text of one of them, which
- * may be longer than `size`. The module may be gone by then: the text is then the address. */
+/* os_stack() in two steps: the return addresses, at most n, and later the text of one of them,
+ * which may be longer than `size`. The module may be gone by then: the text is then the address. */
 unsigned int os_stack_walk(uintptr_t *ip, unsigned int n) OS_NOINLINE;
 size_t os_stack_frame(char *text, size_t size, uintptr_t ip) OS_COLD;
 /* The path of the address's module, and the address within that file; NULL: unknown. */
