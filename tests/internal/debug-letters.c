@@ -406,7 +406,7 @@ static void failures(void **state)
 	assert_in_range(count_failures(s, 100, GFP_KERNEL), 9, 11);
 	os_options.failslab_interval = 1;
 	os_options.failslab_times = 5;
-	assert_int_equal(count_failures(s, 100, GFP_KERNEL) + 0, 5);
+	assert_int_equal(count_failures(s, 100, GFP_KERNEL), 5);
 	os_options.failslab_times = 0;
 	os_options.failslab_probability = 1;
 	kmem_cache_destroy(other);
