@@ -47,7 +47,7 @@ static inline int capture_end(struct capture *captured)
 	return deferred ? -1 : lines;
 }
 
-/* The same if reports may still be deferred. */
+/* Like capture_end(), after the deferred reports are written. */
 static inline int capture_end_deferred(struct capture *captured)
 {
 	kmem_group_put(NULL);

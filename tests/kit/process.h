@@ -47,7 +47,8 @@ static inline void wait_until_first_sleeps(void)
 	}
 }
 
-/* One that hangs, on a machine as busy as may be, ends with SIGALRM: so the test fails. */
+/* A child that hangs gets SIGALRM, and its test fails. Children take a few seconds: this is enough
+ * for a busy machine and an emulator. */
 #define CHILD_SECONDS 300
 
 /* A forked child that runs the body. */

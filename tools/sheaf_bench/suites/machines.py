@@ -63,6 +63,6 @@ def _pictures(document: Document) -> list[str]:
 
 
 SUITE = Suite("machines", "the same workloads where the library believes it is on a large machine",
-              "Works on this machine as it is, and with a library that was told of other memory nodes and of CPUs that "
-              "never run.",
+              "Works on this machine as it is, and with a library that sees other memory nodes, and CPUs that never "
+              "run.",
               _run, _pictures, _tables, _notes, no_works)
