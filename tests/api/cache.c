@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <pthread.h>
 #include <sheaf/stats.h>
-#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,10 +4,8 @@
  * without an ID here.
  */
 #include <alloca.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <sched.h>
 #include <sheaf/group.h>
 #include <sheaf/slab.h>
 #include <sheaf/stats.h>
@@ -15,7 +13,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "kit/check.h"

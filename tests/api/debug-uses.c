@@ -4,12 +4,9 @@
  * uninitialised use, leaks, traces. It goes on after each report, in any context.
  */
 #include <pthread.h>
-#include <sched.h>
 #include <sheaf/kmalloc.h>
-#include <sheaf/mempool.h>
 #include <sheaf/rcu.h>
 #include <sheaf/slab.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

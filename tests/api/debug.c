@@ -2,14 +2,10 @@
 /*
  * Debug caches: each kind of misuse, and the exact text of its report.
  */
-#include <pthread.h>
-#include <sched.h>
 #include <sheaf/kmalloc.h>
-#include <sheaf/mempool.h>
 #include <sheaf/rcu.h>
 #include <sheaf/slab.h>
 #include <stdint.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "kit/blocks.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Misuse before the first use of the library: its report obeys SHEAF_OPTIONS like any other. Each
  * case is the first call of a child; this process itself makes none. */
-#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>

@@ -2,7 +2,6 @@
 /* Guarded slots that run out, or guard pages that the system refuses: further objects are not
  * guarded, and one line reports that. */
 #include <errno.h>
-#include <pthread.h>
 #include <sheaf/kmalloc.h>
 #include <sheaf/slab.h>
 #include <signal.h>
@@ -10,7 +9,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
 
 #include "kit/capture.h"
 #include "kit/check.h"

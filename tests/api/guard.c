@@ -14,7 +14,6 @@
 #include <signal.h>
 #include <stdint.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 

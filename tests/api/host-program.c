@@ -8,10 +8,7 @@
  */
 #include <errno.h>
 #include <pthread.h>
-#include <sched.h>
-#include <stdint.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "kit/cache.h"

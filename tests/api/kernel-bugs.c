@@ -2,17 +2,13 @@
 /* Bugs that the kernel's allocator has had, one test each. */
 #include <errno.h>
 #include <pthread.h>
-#include <sched.h>
 #include <sheaf/mempool.h>
 #include <sheaf/slab.h>
-#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
-#include "kit/by_hand.h"
 #include "kit/cache.h"
 #include "kit/capture.h"
-#include "kit/check.h"
 #include "kit/hooks.h"
 #include "kit/needs.h"
 #include "kit/process.h"

@@ -3,12 +3,9 @@
 #include <errno.h>
 #include <limits.h>
 #include <sheaf/slab.h>
-#include <sheaf/stats.h>
 #include <stdbool.h>
 #include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 
 #include "kit/blocks.h"
 #include "kit/cache.h"

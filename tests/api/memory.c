@@ -7,7 +7,6 @@
 #include <sheaf/slab.h>
 #include <sheaf/stats.h>
 #include <stdbool.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -7,7 +7,6 @@
  */
 #include <errno.h>
 #include <pthread.h>
-#include <sched.h>
 #include <sheaf/mempool.h>
 #include <sheaf/slab.h>
 #include <sheaf/stats.h>

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* kfree_rcu() and related calls, with grace periods that pass when the test says so. */
 #include <errno.h>
-#include <semaphore.h>
 #include <sheaf/slab.h>
 #include <sheaf/stats.h>
 #include <signal.h>

@@ -7,12 +7,10 @@
 #include <sheaf/slab.h>
 #include <sheaf/stats.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "kit/cache.h"
 #include "kit/capture.h"
-#include "kit/check.h"
 #include "kit/guarded.h"
 #include "kit/hooks.h"
 #include "kit/needs.h"

@@ -2,7 +2,6 @@
 /* Inspecting caches in use: validation, who allocated and freed, leaks at exit. */
 #include <errno.h>
 #include <pthread.h>
-#include <sched.h>
 #include <sheaf/debug.h>
 #include <sheaf/kmalloc.h>
 #include <sheaf/rcu.h>

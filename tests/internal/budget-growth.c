@@ -3,7 +3,6 @@
  * Budgets grow when a CPU has no room for a program's batches: when they grow, when they do not,
  * and how they start over. One thread, on one CPU.
  */
-#include <stdlib.h>
 
 #include "cache/cache.h"
 #include "kit/cache.h"

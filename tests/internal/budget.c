@@ -7,7 +7,6 @@
 
 #include <sched.h>
 #include <sheaf/stats.h>
-#include <stdlib.h>
 
 #include "cache/cache.h"
 #include "kit/cache.h"

@@ -6,8 +6,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <sheaf/slab.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -19,8 +17,6 @@
 #include "kit/unit.h"
 #include "os/channel.h"
 #include "stats/out.h"
-
-/* --- the file of the answer ------------------------------------------------------------------- */
 
 /* Returns when this thread has to answer. */
 static const struct os_descriptor *begin_to_answer(void)

@@ -2,7 +2,6 @@
 /* Memory returns to the system as time passes, even in calls that free no page. */
 #include <stdbool.h>
 #include <stdint.h>
-#include <stdlib.h>
 
 #include "cache/cache.h"
 #include "internal/kit/pages.h"

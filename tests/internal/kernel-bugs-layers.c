@@ -1,12 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /* Bugs that the kernel's allocator has had, one test each, shown inside the layer concerned. */
-#include <errno.h>
 #include <pthread.h>
 #include <sched.h>
-#include <sheaf/mempool.h>
 #include <sheaf/slab.h>
 #include <stdbool.h>
-#include <stdint.h>
 #include <string.h>
 
 #include "cache/cache.h"

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Blocks of kmalloc(): what the library takes each size, large block and wrong pointer for. */
-#include <errno.h>
-#include <limits.h>
 #include <sheaf/slab.h>
 #include <sheaf/stats.h>
 #include <stdbool.h>

@@ -8,7 +8,6 @@
 #include <sheaf/kmalloc.h>
 #include <sheaf/shrinker.h>
 #include <sheaf/trim.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <ucontext.h>

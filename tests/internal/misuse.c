@@ -9,7 +9,6 @@
 
 #include "kit/cache.h"
 #include "kit/capture.h"
-#include "kit/check.h"
 #include "kit/process.h"
 #include "kit/unit.h"
 #include "os/options/options.h"

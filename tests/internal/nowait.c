@@ -7,7 +7,6 @@
 #include <sheaf/stats.h>
 #include <signal.h>
 #include <stdint.h>
-#include <stdlib.h>
 #include <sys/ioctl.h>
 #include <sys/wait.h>
 #include <unistd.h>

@@ -2,7 +2,6 @@
 /* The library's own structures: blocks do not overlap, and each node has its own. */
 #include "page/pool.h"
 
-#include <sched.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/mman.h>

@@ -4,7 +4,6 @@
 #include <sheaf/group.h>
 #include <sheaf/slab.h>
 #include <stdbool.h>
-#include <string.h>
 
 #include "cache/cache.h"
 #include "grace/grace.h"

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* Retired objects inside the library: queues, batches of grace periods, memory that waits. */
-#include <errno.h>
 #include <semaphore.h>
 #include <sheaf/slab.h>
 #include <sheaf/stats.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
@@ -28,8 +26,7 @@
 #include "rcu/rcu_free.h"
 
 enum {
-	MANY = 1000,
-	SHEAVES = 6
+	MANY = 1000
 };
 
 struct item {

@@ -14,7 +14,6 @@
 #include "internal/kit/pages.h"
 #include "internal/kit/ready.h"
 #include "internal/kit/slabs.h"
-#include "kit/check.h"
 #include "kit/objects.h"
 #include "kit/process.h"
 #include "kit/random.h"

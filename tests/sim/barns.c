@@ -5,7 +5,6 @@
  * CPUs, and sheaves that move from CPU to CPU without need.
  */
 #include <stdio.h>
-#include <string.h>
 
 #include "cache/cache.h"
 #include "os/machine.h"

@@ -3,7 +3,6 @@
  * A cache's capacity and budgets while its user, its use and a shrink change them at the same time:
  * in the end the capacity is the user's choice, and the barns' limits match the last settings.
  */
-#include <stdio.h>
 
 #include "cache/cache.h"
 #include "os/machine.h"

@@ -3,7 +3,6 @@
  * Many threads on one CPU, without restartable sequences: a preempted thread holds the slot's lock
  * for long, but the others do not move a sheaf of objects for each object that they allocate.
  */
-#include <stdio.h>
 
 #include "cache/cache.h"
 #include "os/machine.h"

@@ -3,7 +3,6 @@
 #include "fibres.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #include "cache/cache.h"
 #include "os/machine.h"

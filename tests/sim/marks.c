@@ -8,7 +8,6 @@
 #include <sheaf/kmalloc.h>
 #include <sheaf/limit.h>
 #include <sheaf/rcu.h>
-#include <stdio.h>
 
 #include "cache/cache.h"
 #include "kit/by_hand.h"

@@ -3,7 +3,6 @@
  * Retired objects go home: those that CPUs of another node retire reach their own node's CPUs, in
  * whole sheaves, and no others; and none stays in a sheaf that is not full.
  */
-#include <stdio.h>
 
 #include "os/machine.h"
 #include "page/limit.h"

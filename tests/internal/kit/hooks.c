@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 #include "kit/hooks.h"
 
-#include "cache/account.h"
 #include "cache/cache.h"
 #include "cache/process.h"
 #include "debug/sample.h"
+#include "group/stock.h"
 #include "os/machine.h"
 #include "os/report/report.h"
 #include "page/page.h"

@@ -10,12 +10,12 @@
 
 #include "cache/cache.h"
 #include "kit/check.h"
+#include "os/counters.h"
 #include "os/machine.h"
 #include "os/section.h"
 #include "os/view.h"
 #include "percpu/rows.h"
 #include "percpu/sheaf.h"
-#include "percpu/stat.h"
 
 static inline void check_shown_of_row(struct kmem_cache *cache, uint32_t row)
 {
