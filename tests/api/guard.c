@@ -457,7 +457,7 @@ static void late_again(void)
 		char *object = kmem_cache_alloc(s, GFP_KERNEL);
 
 		CHECK(is_guarded(object) &&
-		      (object - first) / (ptrdiff_t)(size_t)sysconf(_SC_PAGESIZE) != 0);
+		      (object - first) / (ptrdiff_t)sysconf(_SC_PAGESIZE) != 0);
 		kmem_cache_free(s, object);
 	}
 }
