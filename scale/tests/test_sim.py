@@ -185,6 +185,7 @@ class Program(unittest.TestCase):
                       "--quick", "--heat", "--build", BUILD)
         self.assertEqual(found.returncode, 0, found.stderr)
         self.assertIn("Where CPUs wait for lines, and how many move, sheaf on 4 CPUs:", found.stdout)
+        self.assertNotIn("\nsrc/rings.c", found.stdout)  # it is in scale/src/
         self.assertLessEqual(max(map(len, found.stdout.splitlines())), WIDTH)
 
     def test_list(self) -> None:

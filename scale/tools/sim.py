@@ -112,7 +112,7 @@ def _source_lines(worker: Path, offsets: list[int]) -> list[str]:
     named = []
     for offset, found in zip(offsets, symbols.places(str(worker), offsets)):
         function, _, at = found[0].partition(" at ") if found else ("", "", "")
-        place = re.sub(r"^.*?/(?=src/|sim/|bench/)", "", at)
+        place = re.sub(r"^.*?/(?=(?:scale/|maple/)?(?:src|sim|bench)/)", "", at)
         named.append(f"{place} ({function})" if found else f"{offset:#x}")
     return named
 
