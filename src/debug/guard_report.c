@@ -19,7 +19,7 @@ static const char *name_of(const struct guard_slot *slot)
 	return guard_notes_of(slot)->name;
 }
 
-/* An access to closed pages: which object it missed. */
+/* An access to guard pages: which object it missed. */
 struct miss {
 	const struct guard_slot *slot;
 	const char *what, *advice;
