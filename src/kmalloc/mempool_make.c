@@ -100,15 +100,14 @@ static int fill_pool(struct sheaf_mempool *pool, gfp_t gfp, const char *call)
 	return 0;
 }
 
-/* Reduce the reserve to n elements, which is its size from now on. */
-static void trim(struct sheaf_mempool *pool, uint32_t n)
+/* Free the elements above the minimum. */
+static void trim(struct sheaf_mempool *pool)
 {
 	void *element, *right;
 
 	do {
 		os_lock(&pool->lock);
-		os_store_relaxed(&pool->min_nr, n);
-		element = pool->nr > n ? mempool_take(pool) : NULL;
+		element = pool->nr > pool->min_nr ? mempool_take(pool) : NULL;
 		os_unlock(&pool->lock);
 		right = mempool_taken(pool, element);
 		if (right)
@@ -194,16 +193,21 @@ SHEAF_PUBLIC int mempool_resize(mempool_t *handle, int new_min_nr)
 	if (!pool || is_wrong(new_min_nr, "mempool_resize"))
 		return -EINVAL;
 	before = os_load_relaxed(&pool->min_nr);
-	if (n < before) {
-		trim(pool, n);
-		return 0;
-	}
-	/* The same number: an earlier call may not have filled it. */
 	if (!make_room_for(pool, n, GFP_KERNEL))
 		return -ENOMEM;
+	/* Even if the minimum grew: another thread may have filled a larger reserve meanwhile. */
+	trim(pool);
+	if (n < before)
+		return 0;
+	/* If it is unchanged: an earlier call may not have filled the reserve. */
 	error = fill_pool(pool, GFP_KERNEL, "mempool_resize");
-	if (error == -EINVAL)
-		trim(pool, before);
+	if (error == -EINVAL) {
+		os_lock(&pool->lock);
+		if (pool->min_nr == n)
+			os_store_relaxed(&pool->min_nr, before);
+		os_unlock(&pool->lock);
+		trim(pool);
+	}
 	return error;
 }
 
@@ -225,7 +229,8 @@ static bool unmake_pool(struct sheaf_mempool *pool, mempool_t *handle, const cha
 			  call, (void *)handle, pool->waiters);
 		return false;
 	}
-	trim(pool, 0);
+	os_store_relaxed(&pool->min_nr, 0);
+	trim(pool);
 	os_assert(!os_peek(&pool->nr)); /* MEMPOOL-N1 */
 	mempool_unlist(pool);
 	free_array(pool->elements, pool->room);

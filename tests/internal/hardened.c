@@ -318,6 +318,7 @@ static void a_pool_of_empty_blocks_fills(void **state)
 static struct {
 	unsigned int n;
 	void *objects[MANY];
+	mempool_t *resized; /* by each call, as another thread might */
 } taken;
 
 static void *take_of_other(gfp_t gfp, void *unused)
@@ -325,6 +326,8 @@ static void *take_of_other(gfp_t gfp, void *unused)
 	(void)unused;
 	if (taken.n == MANY)
 		return NULL;
+	if (taken.resized)
+		assert_int_equal(mempool_resize(taken.resized, 1), 0);
 	taken.objects[taken.n] = kmem_cache_alloc(other, gfp);
 	return taken.objects[taken.n++];
 }
@@ -349,6 +352,12 @@ static void a_pool_of_two_caches_is_refused(void **state)
 	assert_int_equal(capture_end(&captured), 2);
 	assert_non_null(strstr(captured.text, "mempool_resize: alloc_fn returned "));
 	assert_int_equal(pool->reserve->min_nr, 0);
+	taken.resized = pool;
+	capture_begin(&captured);
+	assert_int_equal(mempool_resize(pool, 2), -EINVAL);
+	assert_int_equal(capture_end(&captured), 2);
+	assert_int_equal(pool->reserve->min_nr, 1);
+	taken.resized = NULL;
 	mempool_destroy(pool);
 	kmem_cache_free_bulk(other, taken.n, taken.objects);
 }

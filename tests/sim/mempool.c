@@ -3,15 +3,15 @@
  * Memory pools on simulated CPUs: more fibres than elements, over an allocator that usually
  * refuses. With patient waits the simulator detects when all fibres sleep: then a wake-up was lost
  * (MEMPOOL-N3). In some of these runs the fibres also resize the pool, several at the same time
- * (MEMPOOL-N1). Otherwise one fibre holds the whole reserve until the others have continued with
+ * (MEMPOOL-N1). Some fibres do nothing else: then the reserve has at most its minimum at the end. Otherwise one fibre holds the whole reserve until the others have continued with
  * the allocator alone, which refuses for a while and then does not (MEMPOOL-N4).
  *
  *   mempool [SEEDS]
  */
-#include <sheaf/mempool.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "kmalloc/mempool.h"
 #include "os/machine.h"
 #include "sim/sim.h"
 
@@ -26,7 +26,7 @@ static bool used[MOST];
 static char elements[MOST];
 static unsigned int nr_elements, refused, refused_calls;
 static unsigned int working; /* fibres */
-static bool hoards, resizes;
+static bool hoards, resizes, resizes_only;
 
 static void *few_alloc(gfp_t gfp, void *data)
 {
@@ -71,7 +71,9 @@ static void use(unsigned int fibre, void *unused)
 		hoard();
 		return;
 	}
-	for (int i = 0; i < ROUNDS; i++) {
+	for (int i = 0; resizes_only && i < 4; i++)
+		mempool_resize(pool, 1 + (int)sim_below(nr_elements));
+	for (int i = 0; !resizes_only && i < ROUNDS; i++) {
 		void *element = mempool_alloc(pool, sim_below(4) ? GFP_KERNEL : GFP_NOWAIT);
 
 		for (unsigned int wait = sim_below(8); wait > 0; wait--)
@@ -94,6 +96,7 @@ static int run(void *data)
 	min_nr = 1 + sim_below(3);
 	hoards = !config->patient;
 	resizes = !hoards && sim_below(4) == 0;
+	resizes_only = !hoards && !resizes && sim_below(4) == 0;
 	nr_elements = min_nr + (hoards ? 1 : 0) + sim_below(3);
 	refused = refused_calls = 0;
 	pool = mempool_create((int)min_nr, few_alloc, few_free, NULL);
@@ -101,10 +104,13 @@ static int run(void *data)
 		sim_fail("no pool");
 	if (hoards)
 		refused_calls = sim_below(100);
-	else
+	else if (!resizes_only)
 		refused = sim_below(3) ? 16 : sim_below(17);
 	working = 2 + sim_below(8);
 	sim_run(working, use, NULL);
+	if (resizes_only && pool->reserve->nr > pool->reserve->min_nr)
+		sim_fail("%u elements are in a reserve of %u", pool->reserve->nr,
+			 pool->reserve->min_nr);
 	mempool_destroy(pool);
 	for (unsigned int i = 0; i < nr_elements; i++)
 		if (used[i])
