@@ -170,7 +170,7 @@ static __always_inline void sheaf_stats(struct sheaf_stats *out)
 #endif
 
 enum sheaf_stats_format {
-	SHEAF_STATS_TEXT,	/* a table of used caches, for people, at most 100 columns */
+	SHEAF_STATS_TEXT,	/* for people: no unused caches, no zeros; at most 100 columns */
 	SHEAF_STATS_JSON,	/* one object */
 	SHEAF_STATS_PROMETHEUS, /* the text exposition format, version 0.0.4 */
 };

@@ -9,7 +9,8 @@
 #define METRIC_GAUGE
 #define METRIC_COUNTER "_total"
 
-#define OF_PROCESS(name, help)	   FIELD(sheaf_stats, name, "", name, GAUGE, help)
+#define NUMBER(name, help)	   FIELD(sheaf_stats, name, "", name, GAUGE, help)
+#define BYTES(name, help)	   NUMBER(name, help), .bytes = true
 #define OF_CACHE(name, kind, help) FIELD(kmem_cache_stats, name, "cache_", name, kind, help)
 #define SETTING(name, help)	   {OF_CACHE(name, SETTING, help)},
 #define GAUGE(name, help)	   {OF_CACHE(name, GAUGE, help)},
@@ -18,31 +19,30 @@
 #define OF_ROW(name, help)	   FIELD(group_row, name, "group_", name, GAUGE, help)
 
 const struct stats_field stats_of_process[] = {
-	{OF_PROCESS(cpus, "sets of sheaves a cache has")},
-	{OF_PROCESS(nodes, "nodes of memory")},
-	{OF_PROCESS(committed_bytes, "memory made usable")},
-	{OF_PROCESS(used_bytes, "memory in slabs and of the library itself")},
-	{OF_PROCESS(free_bytes, "free memory not yet returned to the system")},
-	{OF_PROCESS(returned_bytes, "memory returned to the system so far")},
-	{OF_PROCESS(held_bytes, "memory in use, free or mapped, which the limits count")},
-	{OF_PROCESS(soft_limit, "held_bytes above which the library reclaims, 0: none")},
-	{OF_PROCESS(hard_limit, "held_bytes above which allocations fail, 0: none")},
-	{OF_PROCESS(limit_failures, "allocations that failed at the hard limit")},
-	{OF_PROCESS(shrinker_objects, "objects that shrinkers freed")},
-	{OF_PROCESS(fork_lost, "sheaves lost at fork")},
-	{OF_PROCESS(large_bytes, "memory in page runs of large blocks")},
-	{OF_PROCESS(mapped_bytes, "memory in blocks that are separate mappings")},
-	{OF_PROCESS(resident_bytes, "resident memory of the whole process")},
-	{OF_PROCESS(peak_resident_bytes, "peak of the resident memory of the whole process")},
-	{OF_PROCESS(peak_bytes,
-		    "peak of the memory in slabs, blocks and the library itself, if counted")},
-	{OF_PROCESS(
-		split_mappings,
+	{NUMBER(cpus, "sets of sheaves a cache has")},
+	{NUMBER(nodes, "nodes of memory")},
+	{BYTES(committed_bytes, "memory made usable")},
+	{BYTES(used_bytes, "memory in slabs and of the library itself")},
+	{BYTES(free_bytes, "free memory not yet returned to the system")},
+	{BYTES(returned_bytes, "memory returned to the system so far")},
+	{BYTES(held_bytes, "memory in use, free or mapped, which the limits count")},
+	{BYTES(soft_limit, "held_bytes above which the library reclaims, 0: none")},
+	{BYTES(hard_limit, "held_bytes above which allocations fail, 0: none")},
+	{NUMBER(limit_failures, "allocations that failed at the hard limit")},
+	{NUMBER(shrinker_objects, "objects that shrinkers freed")},
+	{NUMBER(fork_lost, "sheaves lost at fork")},
+	{BYTES(large_bytes, "memory in page runs of large blocks")},
+	{BYTES(mapped_bytes, "memory in blocks that are separate mappings")},
+	{BYTES(resident_bytes, "resident memory of the whole process")},
+	{BYTES(peak_resident_bytes, "peak of the resident memory of the whole process")},
+	{BYTES(peak_bytes,
+	       "peak of the memory in slabs, blocks and the library itself, if counted")},
+	{NUMBER(split_mappings,
 		"additional mappings in the system, because parts of huge pages were returned")},
-	{OF_PROCESS(split_limit, "how many of them there may be")},
-	{OF_PROCESS(rcu_bytes, "retired memory, neither freed nor allocated again")},
-	{OF_PROCESS(sheaf_bytes, "objects in barns, and the sheaves themselves")},
-	{OF_PROCESS(sheaf_budget, "sheaf_bytes above which barns store no sheaves")},
+	{NUMBER(split_limit, "how many of them there may be")},
+	{BYTES(rcu_bytes, "retired memory, neither freed nor allocated again")},
+	{BYTES(sheaf_bytes, "objects in barns, and the sheaves themselves")},
+	{BYTES(sheaf_budget, "sheaf_bytes above which barns store no sheaves")},
 	{.name = NULL},
 };
 

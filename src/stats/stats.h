@@ -37,6 +37,7 @@ struct stats_field {
 	size_t offset;
 	enum stats_kind kind;
 	const char *metric, *help; /* for Prometheus */
+	bool bytes;		   /* for text: a size, of a table of the process */
 };
 
 /* Of struct sheaf_stats, struct kmem_cache_stats and struct group_row. */

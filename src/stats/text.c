@@ -5,7 +5,6 @@
  */
 #include <inttypes.h>
 #include <stdio.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "stats/stats.h"
@@ -70,7 +69,7 @@ static void list_figures(struct out *out, const char *begin, const void *of,
 
 		if (field->kind != kind || !value)
 			continue;
-		if (strstr(field->name, "_bytes"))
+		if (field->bytes)
 			length = snprintf(word, sizeof(word), " %s=%s", field->name,
 					  in_short(bytes, value));
 		else

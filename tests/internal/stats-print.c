@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <sheaf/debug.h>
+#include <sheaf/limit.h>
 #include <sheaf/stats.h>
 #include <signal.h>
 #include <stdio.h>
@@ -119,6 +120,17 @@ static void text_fits_a_terminal(void **state)
 	for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n"))
 		assert_true(strlen(line) <= 100);
 	kmem_cache_destroy(long_one);
+}
+
+/* A limit reads like the bytes that it limits. */
+static void text_shortens_sizes(void **state)
+{
+	(void)state;
+	assert_int_equal(sheaf_set_limits((size_t)1 << 30, (size_t)2 << 30), 0);
+	assert_non_null(strstr(printed(SHEAF_STATS_TEXT), " soft_limit=1024M "));
+	assert_non_null(strstr(printed(SHEAF_STATS_TEXT), " hard_limit=2048M "));
+	assert_int_equal(sheaf_set_limits(0, 0), 0);
+	assert_null(strstr(printed(SHEAF_STATS_TEXT), "_limit=0"));
 }
 
 /* kmalloc() alone creates dozens of caches. */
@@ -331,6 +343,7 @@ int main(void)
 		cmocka_unit_test(destroyed_cache_is_reported),
 		cmocka_unit_test(cache_off_the_list_is_left_alone),
 		WITH_CACHE(text_fits_a_terminal),
+		WITH_CACHE(text_shortens_sizes),
 		WITH_CACHE(text_leaves_unused_caches_out),
 		WITH_CACHE(odd_names_are_escaped),
 		WITH_CACHE(odd_options_are_escaped),

@@ -3,8 +3,9 @@
  * Memory pools on simulated CPUs: more fibres than elements, over an allocator that usually
  * refuses. With patient waits the simulator detects when all fibres sleep: then a wake-up was lost
  * (MEMPOOL-N3). In some of these runs the fibres also resize the pool, several at the same time
- * (MEMPOOL-N1). Some fibres do nothing else: then the reserve has at most its minimum at the end. Otherwise one fibre holds the whole reserve until the others have continued with
- * the allocator alone, which refuses for a while and then does not (MEMPOOL-N4).
+ * (MEMPOOL-N1). In others they do nothing else, and the reserve has at most its minimum at the end.
+ * Otherwise one fibre holds the whole reserve until the others have continued with the allocator
+ * alone, which refuses for a while and then does not (MEMPOOL-N4).
  *
  *   mempool [SEEDS]
  */
