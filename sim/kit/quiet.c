@@ -8,9 +8,9 @@
 #include "percpu/rows.h"
 #include "percpu/sheaf.h"
 #include "sim/sim.h"
-#include "slab/late.h"
-#include "slab/marks.h"
+#include "slab/drain_marks.h"
 #include "slab/partial.h"
+#include "slab/rcu_free_slab.h"
 
 static unsigned int nr_bits(const struct slab_cache *cache, struct slab *slab)
 {

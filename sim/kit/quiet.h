@@ -10,7 +10,7 @@ struct slab_cache;
 /* No fibre uses the cache, and nothing is deferred. Returns how many objects are not free in their
  * slabs. */
 unsigned int quiet_slabs(const struct slab_cache *cache);
-/* Is the mark of each place set that has something (src/slab/marks.h)? */
+/* Is the mark of each place set that has something (src/slab/drain_marks.h)? */
 void quiet_marks(struct sheaf_cache *cache);
 
 #endif

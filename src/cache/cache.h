@@ -33,9 +33,9 @@
 #include "os/atomic.h"
 #include "os/lock.h"
 #include "os/machine.h"
+#include "os/memory_tools.h"
 #include "os/options/options.h"
 #include "os/report/report.h"
-#include "os/tools.h"
 #include "os/tsan.h"
 #include "percpu/sheaf.h"
 

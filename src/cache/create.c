@@ -10,7 +10,7 @@
 #include "os/sized.h"
 #include "percpu/barn/limits.h"
 #include "percpu/rows.h"
-#include "slab/late.h"
+#include "slab/rcu_free_slab.h"
 
 #define CACHE_LINE  64u
 #define WORD	    ((unsigned int)sizeof(void *))

@@ -7,7 +7,7 @@
  */
 #include "cache/block.h"
 #include "debug/guard_slot.h"
-#include "page/mark.h"
+#include "page/object_marks.h"
 #include "page/range.h"
 #include "percpu/barn/barn.h"
 #include "percpu/rows.h"

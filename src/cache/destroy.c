@@ -12,7 +12,7 @@
 #include "percpu/rows.h"
 #include "percpu/sheaf.h"
 #include "rcu/rcu_free.h"
-#include "slab/late.h"
+#include "slab/rcu_free_slab.h"
 
 #define LIST_MAX 20 /* live objects that are listed one by one */
 

@@ -17,7 +17,7 @@
 #include "os/section_c.h"
 #include "page/limit.h"
 #include "percpu/remote.h"
-#include "slab/marks.h"
+#include "slab/drain_marks.h"
 #include "slab/stat.h"
 
 static OS_COLD void *alloc_slow(struct kmem_cache *s, gfp_t flags)

@@ -6,7 +6,7 @@
 #include "debug/guard.h"
 #include "os/rseq.h"
 #include "os/section_c.h"
-#include "page/mark.h"
+#include "page/object_marks.h"
 
 slab_flags_t hardened_flags(slab_flags_t flags, bool has_ctor)
 {

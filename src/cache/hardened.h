@@ -7,7 +7,7 @@
  *   flag              option                     what
  *   CACHE_CHECK_POP   slab_freelist_hardened     a pointer from a sheaf is in a slab of the cache
  *   CACHE_CHECK_FREE  slab_check_free            a pointer that is freed is an object of the cache
- *   CACHE_MARKED      slab_check_double          both, and its mark agrees (page/mark.h)
+ *   CACHE_MARKED      slab_check_double          both, and its mark agrees (page/object_marks.h)
  *   CACHE_ZERO_ALLOC  init_on_alloc              clear objects that the program gets
  *   CACHE_ZERO_FREE   init_on_free, SLAB_SECRET  clear objects that it frees
  *
@@ -22,7 +22,7 @@
  *      pointer leaves it out, and takes an object from a slab, whose bits are outside the slab.
  *  HARDENED-N3. kfree_rcu() pushes no object of such a cache immediately (retire_by). Its slow call
  *      checks each object, marks it WAITS, and then pushes it. The object becomes FREE when the
- *      grace period of its sheaf has passed, before any thread gets the sheaf (rcu/passed.c).
+ *      grace period of its sheaf has passed, before any thread gets the sheaf (rcu/after_grace.c).
  *
  * Debug caches (CACHE_DEBUG) have checks of their own and are never hardened.
  *

@@ -21,7 +21,7 @@
 #include "percpu/remote.h"
 #include "rcu/rcu_free.h"
 #include "rcu/stat.h"
-#include "slab/late.h"
+#include "slab/rcu_free_slab.h"
 
 /* The provider of a cache that has retired objects before, or of the process. Here and below, s is
  * NULL for large blocks. */

@@ -28,7 +28,7 @@
 #include "percpu/rows.h"
 #include "rcu/any.h"
 #include "rcu/rcu_free.h"
-#include "slab/marks.h"
+#include "slab/drain_marks.h"
 
 struct caches caches = {
 	.lock = OS_LOCK_INIT(OS_RANK_CACHES),

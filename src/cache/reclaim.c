@@ -12,7 +12,7 @@
 #include "page/page.h"
 #include "percpu/drain.h"
 #include "percpu/sheaf.h"
-#include "slab/marks.h"
+#include "slab/drain_marks.h"
 #include <sheaf/trim.h>
 
 /* A part of what shrinkers have: 1/8, as they count it. */

@@ -25,8 +25,8 @@
 #include <stdint.h>
 
 #include "os/atomic.h"
+#include "os/enter_program.h"
 #include "os/lock.h"
-#include "os/program.h"
 
 /* The most threads that run shrinkers concurrently; others reclaim without them. */
 #define SHRINKERS_RUNS 16

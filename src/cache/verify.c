@@ -17,7 +17,7 @@
 #include "percpu/drain.h"
 #include "percpu/percpu.h"
 #include "rcu/rcu_free.h"
-#include "slab/late.h"
+#include "slab/rcu_free_slab.h"
 
 /* --- the pointers in sheaves ------------------------------------------------------------------ */
 

@@ -6,8 +6,8 @@
 #include "os/assert.h"
 #include "os/atomic.h"
 #include "os/machine.h"
+#include "os/memory_tools.h"
 #include "os/report/report.h"
-#include "os/tools.h"
 #include "os/unwind/stack.h"
 
 /* The program gets the object: as its constructor left it, or without a value. */

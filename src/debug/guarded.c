@@ -7,8 +7,8 @@
 #include "debug/report.h"
 #include "os/assert.h"
 #include "os/atomic.h"
+#include "os/enter_program.h"
 #include "os/memory.h"
-#include "os/program.h"
 
 struct debug_zones guard_zones_of(const struct guard_slot *slot)
 {

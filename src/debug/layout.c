@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "debug/zones.h"
+#include "os/memory_tools.h"
 #include "os/options/options.h"
-#include "os/tools.h"
 #include "page/pool.h"
 
 #define LEFT	  16u

@@ -2,12 +2,12 @@
 /*
  * From an address to its object. Is a freed pointer an object of the cache that it is freed to?
  * This finds some kinds of misuse without looking at bytes. And for an error found by a tool that
- * watches each access (os/tools.h): which object of which cache does it concern?
+ * watches each access (os/memory_tools.h): which object of which cache does it concern?
  */
 #include "debug/report.h"
+#include "os/memory_tools.h"
 #include "os/report/record.h"
 #include "os/report/report.h"
-#include "os/tools.h"
 
 /* --- pointers that calls get ------------------------------------------------------------------ */
 

@@ -9,7 +9,7 @@
  */
 #include "debug/report.h"
 #include "os/atomic.h"
-#include "os/tools.h"
+#include "os/memory_tools.h"
 
 /* The owner may write at the same time: then the result is discarded. */
 static OS_NO_TSAN TOOLS_LOOK bool looks_wrong(const uint8_t *from, size_t length, uint8_t expected)

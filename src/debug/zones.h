@@ -14,7 +14,7 @@
 
 #include "debug/object.h"
 #include "os/compiler.h"
-#include "os/tools.h"
+#include "os/memory_tools.h"
 
 /*
  * Fill a few bytes with one value, and check that they still have it. Red zones and most objects

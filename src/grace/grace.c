@@ -3,9 +3,9 @@
 #include "grace/grace.h"
 
 #include "os/assert.h"
+#include "os/enter_program.h"
 #include "os/machine.h"
 #include "os/options/options.h"
-#include "os/program.h"
 #include "os/report/report.h"
 #include "page/pool.h"
 

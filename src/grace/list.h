@@ -7,7 +7,7 @@
  * exchange, frees what has passed, and adds the rest again, so there is no ABA. Users are called
  * one at a time (GRACE-G5), and so is free().
  *
- * Callers: src/slab/late.c, src/rcu/any.c.
+ * Callers: src/slab/rcu_free_slab.c, src/rcu/any.c.
  */
 #ifndef SHEAF_GRACE_LIST_H
 #define SHEAF_GRACE_LIST_H

@@ -4,8 +4,8 @@
  * time is noted, that of a batch's start. The thread that takes poll_taken may note or ask.
  */
 #include "grace/grace.h"
+#include "os/enter_program.h"
 #include "os/machine.h"
-#include "os/program.h"
 
 /* With poll_taken held: note this moment, which is after the start of this batch. */
 static void note_moment(struct grace *grace, uint64_t number)

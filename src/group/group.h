@@ -43,8 +43,8 @@
 
 #include "os/atomic.h"
 #include "os/current.h"
+#include "os/enter_program.h"
 #include "os/lock.h"
-#include "os/program.h"
 
 #define GROUP_PLACE_BITS 20
 #define GROUP_CHUNK_BITS 8

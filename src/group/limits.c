@@ -3,8 +3,8 @@
 #include "group/group.h"
 #include "group/stock.h"
 #include "os/assert.h"
+#include "os/enter_program.h"
 #include "os/machine.h"
-#include "os/program.h"
 
 #define MOST ((size_t)1 << 62) /* no process has as many bytes */
 

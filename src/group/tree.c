@@ -6,8 +6,8 @@
 
 #include "group/stock.h"
 #include "os/assert.h"
+#include "os/enter_program.h"
 #include "os/machine.h"
-#include "os/program.h"
 #include "os/report/report.h"
 #include "page/pool.h"
 

@@ -19,7 +19,7 @@
 struct os_current {
 	uint32_t group; /* the number of the group that pays */
 	uint32_t own; /* the same, unless a call names another group; the thread has a reference */
-	uint32_t inside; /* functions of the program that the library called: program.h */
+	uint32_t inside; /* functions of the program that the library called: enter_program.h */
 };
 
 #ifdef SHEAF_SIM

@@ -65,7 +65,7 @@ struct os_machine {
 	uint32_t backend;
 	const char *obstacle;  /* why restartable sequences do not run; NULL if they do */
 	uint32_t counting;     /* events are counted: see os/counters.h */
-	uint32_t tools;	       /* tools that the library reports to: os/tools.h, os/tsan.h */
+	uint32_t tools;	       /* tools that the library reports to: os/memory_tools.h, os/tsan.h */
 	uint32_t watched;      /* read it by os_watched() */
 	uint32_t bulk_called;  /* bulk allocations are no section: trylock, counting, strict_numa */
 	uint32_t nr_cpus;      /* CPU numbers are below this */

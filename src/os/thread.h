@@ -3,7 +3,7 @@
  * The library's own thread, which ends with the process, does not exist in a forked child, and
  * takes no signal; and the cancellation and the stack of any thread. In linux/thread.c.
  *
- * Callers: src/cache/ for the library's thread, src/grace/ to ask for it; os/program.h and
+ * Callers: src/cache/ for the library's thread, src/grace/ to ask for it; os/enter_program.h and
  * os/linux/channel.c for the rest.
  */
 #ifndef SHEAF_OS_THREAD_H

@@ -34,7 +34,7 @@
 #include "os/compiler.h"
 #include "os/machine.h"
 #include "os/memory.h"
-#include "os/tools.h"
+#include "os/memory_tools.h"
 
 /* The sanitizer's own functions, which a program built with it contains. */
 extern void __tsan_acquire(void *address) __attribute__((weak));

@@ -8,7 +8,7 @@
 #include "os/atomic.h"
 #include "os/machine.h"
 #include "os/memory.h"
-#include "os/tools.h"
+#include "os/memory_tools.h"
 #include "page/map_kept.h"
 #include "page/pool.h"
 #include "page/range.h"

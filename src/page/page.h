@@ -6,8 +6,8 @@
  *   addresses   | node 0's range | node 1's range | ...      each 1 << range_shift bytes
  *   descriptors | 32 bytes for every page of the above, same order
  *   words       | 64 bytes for every page, for the bits of slabs of more than 64 objects; else a
- *               | link: slab/late.c
- *   marks       | 256 bytes for every page, if each free is checked: page/mark.h
+ *               | link: slab/rcu_free_slab.c
+ *   marks       | 256 bytes for every page, if each free is checked: page/object_marks.h
  *
  * A node's range is used from its lowest address, in chunks of 2 MiB. A chunk has a bitmap of its
  * free pages. Chunks with free pages are on lists, by the largest aligned run in them.

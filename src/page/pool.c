@@ -7,8 +7,8 @@
 #include "os/lock.h"
 #include "os/machine.h"
 #include "os/memory.h"
+#include "os/memory_tools.h"
 #include "os/options/options.h"
-#include "os/tools.h"
 #include "os/tsan.h"
 #include "page/page.h"
 

@@ -16,7 +16,7 @@
 #include "page/chunk.h"
 #include "page/decay.h"
 #include "page/limit.h"
-#include "page/mark.h"
+#include "page/object_marks.h"
 #include "page/page.h"
 
 #define CHUNK_SLABS (CHUNK_PAGES * sizeof(struct slab))

@@ -3,8 +3,8 @@
 #include "os/atomic.h"
 #include "os/lock.h"
 #include "os/machine.h"
+#include "os/memory_tools.h"
 #include "os/options/options.h"
-#include "os/tools.h"
 #include "page/range.h"
 
 #define LARGEST_SHIFT  44

@@ -40,7 +40,7 @@
 #include "percpu/sheaf.h"
 #include "percpu/stat.h"
 #include "percpu/taken.h"
-#include "slab/marks.h"
+#include "slab/drain_marks.h"
 
 static struct os_lock drain_lock = OS_LOCK_INIT(OS_RANK_DRAIN);
 

@@ -8,8 +8,8 @@
 /* Empty every CPU's slots and every barn into the slabs, wait for sheaves in hand, and free empty
  * slabs. Returns false if only this CPU's slot could be reached. */
 bool sheaf_drain(struct sheaf_cache *cache);
-/* The same if the cache's marks say that there may be something (slab/marks.h). Returns false if
- * there was nothing. */
+/* sheaf_drain(), if the cache's marks say that there may be something (slab/drain_marks.h). Returns
+ * false if there was nothing. */
 bool sheaf_drain_marked(struct sheaf_cache *cache);
 /* Only sheaves whose grace period has passed. Returns false if there was none. */
 bool sheaf_flush_passed(struct sheaf_cache *cache);

@@ -9,7 +9,7 @@
 #include "percpu/drain.h"
 #include "percpu/rows.h"
 #include "percpu/taken.h"
-#include "slab/marks.h"
+#include "slab/drain_marks.h"
 
 static void begin_counts(const struct slot *slot)
 {

@@ -10,7 +10,7 @@
 #include "percpu/rows.h"
 #include "percpu/sheaf.h"
 #include "percpu/stat.h"
-#include "slab/marks.h"
+#include "slab/drain_marks.h"
 
 /*
  * Leave a sheaf from the slot, or none, in the cell, which is still in transit. A full or an empty

@@ -22,7 +22,7 @@
 #include "percpu/rows.h"
 #include "percpu/sheaf.h"
 #include "percpu/stat.h"
-#include "slab/marks.h"
+#include "slab/drain_marks.h"
 
 /*
  * Reverse the objects, because the newest one is popped first: the program then gets low addresses

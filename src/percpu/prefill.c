@@ -11,7 +11,7 @@
 #include "percpu/rows.h"
 #include "percpu/sheaf.h"
 #include "percpu/stat.h"
-#include "slab/marks.h"
+#include "slab/drain_marks.h"
 
 /* From now on it belongs to the user. */
 static struct sheaf *lend(struct sheaf_cache *cache, struct sheaf *sheaf)

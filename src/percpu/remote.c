@@ -12,7 +12,7 @@
 #include "percpu/percpu.h"
 #include "percpu/rows.h"
 #include "percpu/stat.h"
-#include "slab/marks.h"
+#include "slab/drain_marks.h"
 
 /* Hand a full sheaf over to the node of its objects. Returns an empty one in its place, or NULL. */
 static struct sheaf *send_home(struct sheaf_cache *cache, struct sheaf *full, unsigned int node)

@@ -12,7 +12,7 @@
 #include "percpu/in_hand.h"
 #include "percpu/rows.h"
 #include "percpu/stat.h"
-#include "slab/marks.h"
+#include "slab/drain_marks.h"
 
 /*
  * Objects to check when a sheaf is handed on. A program that frees to a wrong cache does it often,

@@ -81,7 +81,7 @@ struct sheaf_cache {
 
 /*
  * Sheaves of retired objects. src/rcu/ stores them, and has these functions: rcu_queue_sheaf() in
- * src/rcu/rcu_free.c, the others in src/rcu/passed.c.
+ * src/rcu/rcu_free.c, the others in src/rcu/after_grace.c.
  */
 struct sheaf_rcu;
 

@@ -32,7 +32,7 @@ struct rcu_queue {
 	uint32_t n_waiting, n_passed; /* objects */
 	uint32_t least, taken;
 	uint32_t locked_by_fork;
-	uint32_t next; /* where its rows' next search of other queues begins: see passed.c */
+	uint32_t next; /* where its rows' next search of other queues begins: see after_grace.c */
 };
 
 _Static_assert(sizeof(struct rcu_queue) == 64, "queues do not share a line");

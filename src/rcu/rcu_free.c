@@ -12,7 +12,7 @@
 #include "percpu/rows.h"
 #include "percpu/sheaf.h"
 #include "rcu/stat.h"
-#include "slab/marks.h"
+#include "slab/drain_marks.h"
 
 static size_t size_of_rcu(uint32_t per_node)
 {

@@ -80,7 +80,7 @@ void sheaf_rcu_unlock_after_fork(void);
  * that became active after the former. Returns their number. */
 unsigned int sheaf_rcu_reset_in_child(void);
 
-/* --- for rcu_free.c, in passed.c -------------------------------------------------------------- */
+/* --- for rcu_free.c, in after_grace.c --------------------------------------------------------- */
 
 /* Free all objects that have passed, or, if a trim is due, a part of the unused ones. */
 void rcu_flush_passed(struct grace_user *user, bool all);

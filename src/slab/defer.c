@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Stacks of held slabs that are not yet listed; see marks.h. */
-#include "slab/marks.h"
+/* Stacks of held slabs that are not yet listed; see drain_marks.h. */
+#include "slab/drain_marks.h"
 
 #include "os/assert.h"
 #include "os/machine.h"

@@ -11,7 +11,7 @@
 #include "os/assert.h"
 #include "os/atomic.h"
 #include "os/report/report.h"
-#include "slab/marks.h"
+#include "slab/drain_marks.h"
 #include "slab/pages.h"
 #include "slab/partial.h"
 #include "slab/slab.h"

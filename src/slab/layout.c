@@ -17,7 +17,7 @@
 
 #include "os/machine.h"
 #include "os/options/options.h"
-#include "page/mark.h"
+#include "page/object_marks.h"
 #include "page/pool.h"
 #include "slab/slab.h"
 

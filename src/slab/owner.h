@@ -10,7 +10,7 @@
  * size: so a free finds the number of an object by its address, without a division, and without
  * the first page of its slab. The word of a page is the one that it has for bits and does not
  * need: in its descriptor if slabs have more than 64 objects, else in the page layer's table of
- * words, behind a link (late.c).
+ * words, behind a link (rcu_free_slab.c).
  *
  * Invariants
  *  OWNER-O1. The word is valid if OWNED is set in the state of the page's descriptor, which stays

@@ -8,14 +8,14 @@
 #include "os/atomic.h"
 #include "os/machine.h"
 #include "os/memory.h"
+#include "os/memory_tools.h"
 #include "os/probe.h"
 #include "os/report/report.h"
-#include "os/tools.h"
 #include "os/tsan.h"
-#include "page/mark.h"
-#include "slab/late.h"
+#include "page/object_marks.h"
 #include "slab/owner.h"
 #include "slab/partial.h"
+#include "slab/rcu_free_slab.h"
 #include "slab/stat.h"
 
 /* Tell the thread sanitizer that the previous owner of the pages has finished with them, and other

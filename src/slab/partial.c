@@ -5,7 +5,7 @@
 #include "os/assert.h"
 #include "os/atomic.h"
 #include "page/pool.h"
-#include "slab/marks.h"
+#include "slab/drain_marks.h"
 #include "slab/pages.h"
 #include "slab/stat.h"
 

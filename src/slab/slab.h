@@ -110,7 +110,7 @@ struct slab_node {
 	struct slab *base; /* the descriptor that links count from */
 	uint64_t bytes;	   /* of its slabs */
 	uint32_t nr_unused;
-	uint32_t deferred; /* held slabs that are not yet listed: see marks.h */
+	uint32_t deferred; /* held slabs that are not yet listed: see drain_marks.h */
 	uint32_t stray;	   /* see partial.h */
 	uint32_t ahead;	   /* slabs that are listed first: see partial.h */
 };
@@ -123,7 +123,7 @@ struct slab_cache {
 	uint32_t align;
 	uint32_t reciprocal; /* of size, scaled by 2^32, rounded up */
 	uint16_t min_partial;
-	uint16_t marks;	       /* where free objects may be: see marks.h */
+	uint16_t marks;	       /* where free objects may be: see drain_marks.h */
 	struct slab_order oo;  /* preferred */
 	struct slab_order min; /* fallback */
 	uint32_t first;	       /* offset in a slab of its first object: 0 if nothing precedes it */
@@ -133,7 +133,8 @@ struct slab_cache {
 	const char *name;
 	void *counted;		  /* the handle that counts its events, or NULL */
 	struct slab_node **nodes; /* os.nr_nodes of them, NULL until used; then slab_rest() */
-	struct grace_list *late;  /* NULL, or empty slabs wait for a grace period: see late.h */
+	struct grace_list
+		*late; /* NULL, or empty slabs wait for a grace period: see rcu_free_slab.h */
 };
 
 /* Behind the nodes, because a handle is full (cache/cache.h). */
@@ -170,7 +171,7 @@ size_t slab_held_bytes(const struct slab_cache *cache);
 struct slab_extra {
 	uint32_t before, after; /* bytes around each object, at least (SLAB-B8) */
 	/* Runs once per object (SLAB-B7), in place of the constructor, which it calls. Until then
-	 * the object and the bytes around it are closed (os/tools.h). */
+	 * the object and the bytes around it are closed (os/memory_tools.h). */
 	void (*prepare)(const struct slab_cache *cache, void *object);
 };
 
@@ -233,7 +234,7 @@ void slab_give(struct slab_cache *cache, void *const *objects, unsigned int n, c
 
 /*
  * The same for one object, without waiting: if the node's lock is held, a later call lists the slab
- * (marks.h).
+ * (drain_marks.h).
  */
 void slab_give_nolock(struct slab_cache *cache, void *object, const char *call);
 

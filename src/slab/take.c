@@ -8,8 +8,8 @@
  */
 #include "os/assert.h"
 #include "os/atomic.h"
+#include "os/enter_program.h"
 #include "os/machine.h"
-#include "os/program.h"
 #include "os/tsan.h"
 #include "slab/pages.h"
 #include "slab/partial.h"

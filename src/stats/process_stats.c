@@ -8,7 +8,7 @@
 #include "os/counters.h"
 #include "os/machine.h"
 #include "os/memory.h"
-#include "os/tools.h"
+#include "os/memory_tools.h"
 #include "page/limit.h"
 #include "page/map.h"
 #include "percpu/barn/budget.h"

@@ -16,7 +16,7 @@
 #include "os/machine.h"
 #include "percpu/barn/limits.h"
 #include "percpu/sheaf.h"
-#include "slab/marks.h"
+#include "slab/drain_marks.h"
 
 static struct kmem_cache *s;
 static struct sheaf_cache *cache;

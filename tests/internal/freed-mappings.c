@@ -13,8 +13,8 @@
 #include "kit/random.h"
 #include "kit/unit.h"
 #include "os/atomic.h"
+#include "os/memory_tools.h"
 #include "os/options/options.h"
-#include "os/tools.h"
 #include "page/limit.h"
 #include "page/page.h"
 

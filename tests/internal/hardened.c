@@ -19,7 +19,7 @@
 #include "kmalloc/mempool.h"
 #include "os/machine.h"
 #include "os/options/options.h"
-#include "page/mark.h"
+#include "page/object_marks.h"
 #include "percpu/rows.h"
 
 enum {

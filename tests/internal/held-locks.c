@@ -27,7 +27,7 @@
 #include "page/page.h"
 #include "page/pool.h"
 #include "percpu/drain.h"
-#include "slab/marks.h"
+#include "slab/drain_marks.h"
 #include "slab/slab.h"
 
 enum {

@@ -16,7 +16,7 @@
 #include "kit/unit.h"
 #include "kmalloc/kmalloc.h"
 #include "os/machine.h"
-#include "os/tools.h"
+#include "os/memory_tools.h"
 #include "page/map_kept.h"
 #include "page/page.h"
 

@@ -16,7 +16,7 @@
 #include "kit/cache.h"
 #include "kit/capture.h"
 #include "kit/unit.h"
-#include "os/program.h"
+#include "os/enter_program.h"
 #include "os/report/record.h"
 #include "os/report/report.h"
 

@@ -19,11 +19,11 @@
 #include "kit/random.h"
 #include "kit/unit.h"
 #include "os/machine.h"
+#include "os/memory_tools.h"
 #include "os/options/options.h"
-#include "os/tools.h"
-#include "page/mark.h"
+#include "page/object_marks.h"
 #include "page/page.h"
-#include "slab/marks.h"
+#include "slab/drain_marks.h"
 #include "slab/partial.h"
 
 enum {

@@ -18,7 +18,7 @@
 #include "os/options/options.h"
 #include "page/limit.h"
 #include "page/map.h"
-#include "page/mark.h"
+#include "page/object_marks.h"
 #include "page/range.h"
 #include "percpu/barn/budget.h"
 #include "slab/partial.h"

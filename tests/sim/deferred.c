@@ -9,7 +9,7 @@
 #include "os/machine.h"
 #include "percpu/percpu.h"
 #include "sim/sim.h"
-#include "slab/marks.h"
+#include "slab/drain_marks.h"
 
 enum {
 	SEEDS = 40,

@@ -17,7 +17,7 @@
 #include "percpu/rows.h"
 #include "sim/kit/quiet.h"
 #include "sim/sim.h"
-#include "slab/marks.h"
+#include "slab/drain_marks.h"
 #include "slab/partial.h"
 
 enum {

@@ -23,7 +23,7 @@
 #include "os/report/report.h"
 #include "sim/kit/quiet.h"
 #include "sim/sim.h"
-#include "slab/marks.h"
+#include "slab/drain_marks.h"
 #include "slab/partial.h"
 
 enum {

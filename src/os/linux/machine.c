@@ -11,8 +11,8 @@
 
 #include "os/linux/linux.h"
 #include "os/memory.h"
+#include "os/memory_tools.h"
 #include "os/options/options.h"
-#include "os/tools.h"
 #include "os/unwind/stack.h"
 
 struct os_machine os;

@@ -6,9 +6,9 @@
 
 #include "os/assert.h"
 #include "os/atomic.h"
+#include "os/enter_program.h"
 #include "os/lock.h"
 #include "os/machine.h"
-#include "os/program.h"
 #include "os/report/report.h"
 
 /* Threads that may be in the callback at a time. Fewer than places of reports (record.h): others

@@ -10,11 +10,11 @@
 #include "os/atomic.h"
 #include "os/lock.h"
 #include "os/machine.h"
+#include "os/memory_tools.h"
 #include "os/options/options.h"
 #include "os/report/callback.h"
 #include "os/report/report.h"
 #include "os/report/sink.h"
-#include "os/tools.h"
 #include "os/unwind/stack.h"
 
 #define PREFIX	  "libsheaf: "

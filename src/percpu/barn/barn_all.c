@@ -5,7 +5,7 @@
 #include "percpu/barn/barn.h"
 #include "percpu/barn/budget.h"
 #include "percpu/barn/limits.h"
-#include "slab/marks.h"
+#include "slab/drain_marks.h"
 
 bool barn_next_cells(struct sheaf_cache *cache, struct barn_walk *walk)
 {

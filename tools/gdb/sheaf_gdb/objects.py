@@ -123,7 +123,7 @@ def _state_in_sheaves(cache: Cache, start: int) -> str:
 
 
 def _mark(library: Library, start: int) -> str:
-    """Of a hardened cache: src/page/mark.h."""
+    """Of a hardened cache: src/page/object_marks.h."""
     number = library.number
     marks = int(library.pages["marks"])
     mark = (library.read(marks + ((start - library.base) >> number["mark_shift"]), 1) or b"\0")[0]

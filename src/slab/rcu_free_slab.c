@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Slabs that return their pages after a grace period; see late.h. */
-#include "slab/late.h"
+/* Slabs that return their pages after a grace period; see rcu_free_slab.h. */
+#include "slab/rcu_free_slab.h"
 
 #include "page/pool.h"
 #include "slab/pages.h"

@@ -10,8 +10,8 @@
  *
  * Callers: whoever calls the program, with no lock held.
  */
-#ifndef SHEAF_OS_PROGRAM_H
-#define SHEAF_OS_PROGRAM_H
+#ifndef SHEAF_OS_ENTER_PROGRAM_H
+#define SHEAF_OS_ENTER_PROGRAM_H
 
 #include <errno.h>
 

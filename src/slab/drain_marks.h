@@ -32,8 +32,8 @@
  *
  * Callers: src/slab/, src/percpu/, src/rcu/, src/cache/.
  */
-#ifndef SHEAF_SLAB_MARKS_H
-#define SHEAF_SLAB_MARKS_H
+#ifndef SHEAF_SLAB_DRAIN_MARKS_H
+#define SHEAF_SLAB_DRAIN_MARKS_H
 
 #include "os/atomic.h"
 #include "slab/slab.h"

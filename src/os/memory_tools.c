@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * How the library talks to each tool; see tools.h.
+ * How the library talks to each tool; see memory_tools.h.
  *
  * A program that is built with a sanitizer contains functions to call. valgrind recognises a
  * sequence of instructions that has no effect elsewhere; a register holds the address of a number
  * and its arguments. valgrind calls this a "client request". The sequence and the numbers are its
  * interface, and do not change.
  */
-#include "os/tools.h"
+#include "os/memory_tools.h"
 
 #include <stdint.h>
 

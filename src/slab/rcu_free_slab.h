@@ -7,8 +7,8 @@
  *
  * Callers: src/slab/, src/cache/.
  */
-#ifndef SHEAF_SLAB_LATE_H
-#define SHEAF_SLAB_LATE_H
+#ifndef SHEAF_SLAB_RCU_FREE_SLAB_H
+#define SHEAF_SLAB_RCU_FREE_SLAB_H
 
 #include "grace/list.h"
 #include "slab/slab.h"

@@ -26,8 +26,8 @@
  *
  * Callers: every layer but os/.
  */
-#ifndef SHEAF_OS_TOOLS_H
-#define SHEAF_OS_TOOLS_H
+#ifndef SHEAF_OS_MEMORY_TOOLS_H
+#define SHEAF_OS_MEMORY_TOOLS_H
 
 #include <stdbool.h>
 #include <stddef.h>

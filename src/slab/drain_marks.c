@@ -3,9 +3,9 @@
  * Sets bits that are missing in a cache's word of marks, and counts them; see MARKS-F4.
  *
  * Rare, and out of line: a bit is missing once after a drain. Locks: none; a caller may hold any.
- * Callers: as of marks.h.
+ * Callers: as of drain_marks.h.
  */
-#include "slab/marks.h"
+#include "slab/drain_marks.h"
 
 struct slab_marked slab_marked;
 

@@ -21,8 +21,8 @@
  *
  * Locks: none. Callers: src/slab/pages.c for new slabs; src/cache/hardened.c.
  */
-#ifndef SHEAF_PAGE_MARK_H
-#define SHEAF_PAGE_MARK_H
+#ifndef SHEAF_PAGE_OBJECT_MARKS_H
+#define SHEAF_PAGE_OBJECT_MARKS_H
 
 #include "os/atomic.h"
 #include "page/page.h"
