@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
 """The builds of `make check` and their tests. No test depends on the load of the machine."""
+import shutil
 from concurrent.futures import ThreadPoolExecutor
 
 from lib.builds import build, test
@@ -18,11 +19,12 @@ def build_both(tally):
 
 
 def build_and_test(tally):
-    """While the tests of the first build run, the second is built."""
+    """While the tests of the first build run, the second is built, which alone runs the suite `options`."""
+    without = ["--no-suite", "options"] if shutil.which(DEBUG[1]) else []
     with ThreadPoolExecutor() as pool:
         jobs = []
         if build(tally, *RELEASE):
-            jobs.append(pool.submit(test, tally, RELEASE[0]))
+            jobs.append(pool.submit(test, tally, RELEASE[0], *without))
         if build(tally, *DEBUG):
             jobs.append(pool.submit(test, tally, DEBUG[0]))
         for job in jobs:

@@ -31,8 +31,8 @@ static struct kmem_cache *make_sampled(unsigned int size)
 	return make("sampled", size, 0);
 }
 
-/* Guarded objects have pages of their own, so one look at each of the other pages is enough: a
- * look takes four system calls. If a sample came to such a page after all, there would be too few. */
+/* Guarded objects have pages of their own, so one look at each of the other pages is enough: it
+ * takes four system calls. If a sample came to such a page after all, there would be too few. */
 static bool is_sample(const void *object)
 {
 	static uintptr_t plain[1024];
