@@ -112,6 +112,17 @@ static void warn_name_in_use(const char *name)
 			name);
 }
 
+/* The kernel's capacity of sheaves, for objects with this stride in bytes. */
+static unsigned int default_capacity(uint32_t size)
+{
+	return size > 256 << 10	  ? 1
+	       : size > 128 << 10 ? 2
+	       : size >= OS_PAGE  ? 4
+	       : size >= 1024	  ? 12
+	       : size >= 256	  ? 28
+				  : 60;
+}
+
 static bool lay_out(struct kmem_cache *s, size_t size, const struct kmem_cache_args *args)
 {
 	struct slab_request request = {
@@ -130,7 +141,7 @@ static bool lay_out(struct kmem_cache *s, size_t size, const struct kmem_cache_a
 	slab_rest(&s->sheaf.slab)->limit = args->limit;
 	s->sheaf.slab.counted = os.counting ? s : NULL;
 	s->sheaf.sampled = os.counting && s->flags & DEBUG_SAMPLE ? SHEAF_SAMPLED : 0;
-	capacity = sheaf_capacity_for(s->sheaf.slab.size);
+	capacity = default_capacity(s->sheaf.slab.size);
 	if (capacity < args->sheaf_capacity)
 		capacity = args->sheaf_capacity;
 	if (s->flags & SLAB_NO_SHEAVES)

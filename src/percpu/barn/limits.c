@@ -118,16 +118,6 @@ void barn_set_limits(struct sheaf_cache *cache)
 	} while (memcmp(&from, &now, sizeof(now)) != 0);
 }
 
-unsigned int sheaf_capacity_for(uint32_t size)
-{
-	return size > 256 << 10	  ? 1
-	       : size > 128 << 10 ? 2
-	       : size >= OS_PAGE  ? 4
-	       : size >= 1024	  ? 12
-	       : size >= 256	  ? 28
-				  : 60;
-}
-
 void sheaf_set_capacity(struct sheaf_cache *cache, unsigned int capacity)
 {
 	os_store_relaxed(&cache->capacities, sheaf_capacities(0, capacity));

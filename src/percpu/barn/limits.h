@@ -8,9 +8,6 @@
 
 #include "percpu/sheaf.h"
 
-/* The kernel's capacity for objects with this stride in bytes. */
-unsigned int sheaf_capacity_for(uint32_t size);
-
 /* Give the cache its slots and barns; its slab part must be laid out. Returns false if there is no
  * memory. barn_exit() releases them, when the cache is drained and no longer used. */
 bool sheaf_cache_init(struct sheaf_cache *cache, void *handle, unsigned int capacity);
