@@ -145,6 +145,9 @@ static bool pass_is_due(enum house_pass which, uint32_t passed)
 
 static void begin_passes(uint32_t now)
 {
+	/* One that began above the soft limit does not continue below it. */
+	if (os_options.decay_never && !page_is_above_soft())
+		passes.all[PASS_CACHES].goes_on = false;
 	for (unsigned int i = 0; i < NR_PASSES; i++) {
 		struct pass *pass = &passes.all[i];
 

@@ -345,6 +345,31 @@ static void above_soft_all_goes(void **state)
 	assert_int_equal(kmem_cache_verify(idle[2]), 0);
 }
 
+/* A pass that began above the soft limit, and that visited some of the caches, does not continue
+ * below it with decay=never: an earlier such pass may have found the other caches as they are. */
+static void what_is_below_soft_stays(void **state)
+{
+	unsigned int before, rest;
+
+	(void)state;
+	os_options.decay_never = 1;
+	for (int pass = 0; pass < 2; pass++) {
+		for (unsigned int i = 0; i < CACHES; i++)
+			if (!stored(idle[i]))
+				use(idle[i], MANY);
+		before = stored_in_all();
+		page_set_limits(OS_PAGE, 0);
+		while (stored_in_all() == before)
+			call_for_ms(DECAY_TICK_MS);
+		page_set_limits(0, 0);
+		rest = stored_in_all();
+		assert_true(rest > 0);
+		call_for_ms(DECAY);
+		assert_int_equal(stored_in_all(), rest);
+	}
+	os_options.decay_never = 0;
+}
+
 /* Caches come and go between the parts of a pass. */
 static void caches_go_meanwhile(void **state)
 {
@@ -393,6 +418,7 @@ int main(void)
 		cmocka_unit_test(large_blocks_go),
 		cmocka_unit_test(nothing_is_waited_for),
 		cmocka_unit_test(above_soft_all_goes),
+		cmocka_unit_test(what_is_below_soft_stays),
 		cmocka_unit_test(caches_go_meanwhile),
 		cmocka_unit_test(one_call_gives_back_a_part),
 	};
