@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: MIT */
-/* Destroyed caches: their counts remain, are bounded, and belong to this process only. */
+/* Destroyed caches: their counts remain, are bounded, and belong to this process only; a cache that
+ * is being destroyed. */
+#include <errno.h>
 #include <sheaf/stats.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "cache/destroyed_stats.h"
 #include "cache/events.h"
+#include "cache/list.h"
+#include "kit/capture.h"
 #include "kit/check.h"
 #include "kit/process.h"
 #include "kit/unit.h"
@@ -116,6 +120,32 @@ static void child_begins_with_nothing(void **state)
 	assert_int_equal(in_child(begins_with_nothing), 0);
 }
 
+/* Halfway through destroy: no thread may pin the cache any more, on the list and off it; its memory
+ * is not yet freed. */
+static void cache_off_the_list_is_left_alone(void **state)
+{
+	struct kmem_cache *gone = kmem_cache_create("gone", 64, NULL, SLAB_NO_MERGE);
+	struct kmem_cache_stats stats;
+	struct capture captured;
+
+	(void)state;
+	os_lock(&caches.lock);
+	gone->nr_names = 0;
+	list_hide(gone);
+	os_unlock(&caches.lock);
+	assert_false(list_pin(gone));
+	for (struct kmem_cache *at = list_next(NULL); at; at = list_next(at))
+		assert_ptr_not_equal(at, gone);
+	list_wait_unpinned(gone);
+	list_remove(gone);
+	assert_false(list_pin(gone));
+	capture_begin(&captured);
+	assert_int_equal(kmem_cache_stats(gone, &stats), -EINVAL);
+	assert_int_equal(capture_end(&captured), 1);
+	assert_int_equal(stats.object_size, 0);
+	cache_unmake(gone);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -123,6 +153,7 @@ int main(void)
 		cmocka_unit_test_setup(same_name_adds_up, begin),
 		cmocka_unit_test_setup(many_names_share_an_entry, begin),
 		cmocka_unit_test_setup(child_begins_with_nothing, begin),
+		cmocka_unit_test(cache_off_the_list_is_left_alone),
 	};
 
 	return cmocka_run_group_tests_name("destroyed-stats", tests, NULL, NULL);

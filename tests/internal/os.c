@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* The smaller parts of src/os: the ranked lock, sorting, versions of the kernel, memory pressure. */
+/* The smaller parts of src/os: the ranked lock, sorting, kernel versions, memory pressure. */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -17,7 +17,7 @@
 #include "os/pressure.h"
 #include "os/sort.h"
 
-/* --- the ranked lock --------------------------------------------------------------------------- */
+/* --- the ranked lock -------------------------------------------------------------------------- */
 
 enum {
 	THREADS = 4,
@@ -94,7 +94,7 @@ static void rising_ranks_only(void **state)
 #endif
 }
 
-/* --- sorting, without memory ------------------------------------------------------------------- */
+/* --- sorting, without memory ------------------------------------------------------------------ */
 
 #define MOST  300
 #define WORDS 3
@@ -137,7 +137,7 @@ static void sorts(void **state)
 	sort_elements(MOST, WORDS);
 }
 
-/* --- versions of the kernel that lose aborts on AArch64, as distributions write them ----------- */
+/* --- versions of the kernel that lose aborts on AArch64, as distributions write them ---------- */
 
 static const char *const good_releases[] = {
 	"2.6.32-754.el6.x86_64",
@@ -228,7 +228,7 @@ static void versions(void **state)
 			fail_msg("\"%s\" is taken for a good version", bad_releases[i]);
 }
 
-/* --- the trigger of this system, if it reports memory pressure --------------------------------- */
+/* --- the trigger of this system, if it reports memory pressure -------------------------------- */
 
 static bool tells(void)
 {

@@ -13,7 +13,7 @@
 #include "os/machine.h"
 #include "os/memory.h"
 
-/* --- places are CPUs in order of distance, nodes and caches are parts of that order ------------ */
+/* --- places are CPUs in order of distance, nodes and caches are parts of that order ----------- */
 
 #define MACHINES 300
 
@@ -80,7 +80,7 @@ static void places_are_an_order(void **state)
 	}
 }
 
-/* --- control groups ---------------------------------------------------------------------------- */
+/* --- control groups --------------------------------------------------------------------------- */
 
 static void write_file(const char *path, const char *text)
 {

@@ -567,6 +567,27 @@ static void description_follows_the_cache(void **state)
 	assert_int_equal(head->nr_areas, 2);
 }
 
+/* SHOW-W1, SHOW-W2 */
+static void others_see_the_process(void **state)
+{
+	struct sheaf_stats process;
+
+	(void)state;
+	skip_unless_counted();
+	take(SHEAF);
+	sheaf_stats(&process);
+	assert_int_equal(process.cpus, os.nr_cpus);
+	assert_int_equal(process.nodes, os.nr_nodes);
+	assert_int_equal(os_load_relaxed(os_process_word(OS_PROCESS_used_bytes)),
+			 process.used_bytes);
+	assert_int_equal(os_load_relaxed(os_process_word(OS_PROCESS_free_bytes)),
+			 process.free_bytes);
+	assert_int_equal(os_load_relaxed(os_process_word(OS_PROCESS_committed_bytes)),
+			 process.committed_bytes);
+	assert_true(os_load_relaxed(os_process_word(OS_PROCESS_peak_bytes)) >= process.used_bytes);
+	give(0, SHEAF);
+}
+
 #define WITH_SHEAVES(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 #define WITHOUT_SHEAVES(test)                                                                      \
 	cmocka_unit_test_setup_teardown(test, set_up_without_sheaves, tear_down)
@@ -590,6 +611,7 @@ int main(void)
 		WITH_SHEAVES(nothing_is_lost_in_a_storm),
 		WITH_SHEAVES(each_cpu_counts_its_own),
 		WITH_SHEAVES(description_follows_the_cache),
+		WITH_SHEAVES(others_see_the_process),
 	};
 
 	return cmocka_run_group_tests_name("stats", tests, NULL, NULL);

@@ -10,16 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cache/list.h"
 #include "kit/by_hand.h"
 #include "kit/capture.h"
 #include "kit/held.h"
 #include "kit/printed.h"
 #include "kit/process.h"
 #include "kit/unit.h"
-#include "os/counters.h"
-#include "os/machine.h"
-#include "os/options/options.h"
 
 enum {
 	SHEAF = 60, /* capacity for 64 bytes */
@@ -39,7 +35,7 @@ static void waste_and_peak_are_reported(void **state)
 	give(0, MANY);
 	(void)kmem_cache_shrink(s);
 	assert_true(look(s).slab_bytes < most.slab_bytes);
-	assert_int_equal(look(s).peak_slab_bytes, os.counting ? most.slab_bytes : 0);
+	assert_int_equal(look(s).peak_slab_bytes, most.counted ? most.slab_bytes : 0);
 	object = kmem_cache_alloc(odd, GFP_KERNEL);
 	most = look(odd);
 	assert_int_equal(most.waste_bytes, most.slab_bytes - most.total_objects * 1000);
@@ -60,32 +56,6 @@ static void destroyed_cache_is_reported(void **state)
 	assert_int_equal(kmem_cache_stats(gone, &stats), -EINVAL);
 	assert_int_equal(capture_end(&captured), 1);
 	assert_int_equal(stats.object_size, 0);
-}
-
-/* Halfway through destroy: no thread may pin the cache any more, on the list and off it; its memory
- * is not yet freed. */
-static void cache_off_the_list_is_left_alone(void **state)
-{
-	struct kmem_cache *gone = kmem_cache_create("gone", 64, NULL, SLAB_NO_MERGE);
-	struct kmem_cache_stats stats;
-	struct capture captured;
-
-	(void)state;
-	os_lock(&caches.lock);
-	gone->nr_names = 0;
-	list_hide(gone);
-	os_unlock(&caches.lock);
-	assert_false(list_pin(gone));
-	for (struct kmem_cache *at = list_next(NULL); at; at = list_next(at))
-		assert_ptr_not_equal(at, gone);
-	list_wait_unpinned(gone);
-	list_remove(gone);
-	assert_false(list_pin(gone));
-	capture_begin(&captured);
-	assert_int_equal(kmem_cache_stats(gone, &stats), -EINVAL);
-	assert_int_equal(capture_end(&captured), 1);
-	assert_int_equal(stats.object_size, 0);
-	cache_unmake(gone);
 }
 
 /* A program built with an older header has less room. */
@@ -115,8 +85,7 @@ static void text_fits_a_terminal(void **state)
 	text = printed(SHEAF_STATS_TEXT);
 	give(0, 1);
 	assert_non_null(strstr(text, "\nheld "));
-	assert_int_equal(strstr(text, "alloc_fastpath=600") != NULL,
-			 os.counting && !os_options.tiny);
+	assert_int_equal(strstr(text, "alloc_fastpath=600") != NULL, look(s).counted && !is_tiny());
 	for (char *line = strtok(text, "\n"); line; line = strtok(NULL, "\n"))
 		assert_true(strlen(line) <= 100);
 	kmem_cache_destroy(long_one);
@@ -160,23 +129,30 @@ static void text_leaves_unused_caches_out(void **state)
 	kmem_cache_free(idle, kmem_cache_alloc(idle, GFP_KERNEL));
 	/* With slub_tiny none of that is left, unless it was counted. */
 	assert_int_equal(strstr(printed(SHEAF_STATS_TEXT), "\nidle ") != NULL,
-			 os.counting || !os_options.tiny);
+			 library().counted || !is_tiny());
 	kmem_cache_destroy(idle);
 }
 
-/* They come from the environment. */
+/* They come from the environment, so another program has them. */
+static void print_odd_options(void)
+{
+	CHECK(setenv("SHEAF_OPTIONS", "slab_debug=F,a\"b\\c\nd\x1f\xff", 1) == 0);
+	execl("/proc/self/exe", "stats-print", "options", (char *)NULL);
+}
+
+static void odd_options(void)
+{
+	CHECK(strstr(printed(SHEAF_STATS_JSON),
+		     "\"options\": \"slab_debug=F,a\\\"b\\\\c?d?\xef\xbf\xbd\""));
+	CHECK(strstr(printed(SHEAF_STATS_PROMETHEUS),
+		     ",options=\"slab_debug=F,a\\\"b\\\\c?d?\xef\xbf\xbd\"}"));
+	CHECK(strstr(printed(SHEAF_STATS_TEXT), "slab_debug=F,a\"b\\c?d?"));
+}
+
 static void odd_options_are_escaped(void **state)
 {
-	struct os_options saved = os_options;
-
 	(void)state;
-	assert_true(os_options_parse("slab_debug=F,a\"b\\c\nd\x1f\xff"));
-	assert_non_null(strstr(printed(SHEAF_STATS_JSON),
-			       "\"options\": \"slab_debug=F,a\\\"b\\\\c?d?\xef\xbf\xbd\""));
-	assert_non_null(strstr(printed(SHEAF_STATS_PROMETHEUS),
-			       ",options=\"slab_debug=F,a\\\"b\\\\c?d?\xef\xbf\xbd\"}"));
-	assert_non_null(strstr(printed(SHEAF_STATS_TEXT), "slab_debug=F,a\"b\\c?d?"));
-	os_options = saved;
+	assert_int_equal(in_child(print_odd_options), 0);
 }
 
 static void odd_names_are_escaped(void **state)
@@ -205,6 +181,14 @@ static void printing_fails_politely(void **state)
 	assert_int_equal(errno, 17);
 }
 
+/* As another program, which prints its statistics to this file when it exits. */
+static void print_at_exit(int file)
+{
+	CHECK(setenv("SHEAF_OPTIONS", "stats", 1) == 0);
+	dup2(file, STDERR_FILENO);
+	execl("/proc/self/exe", "stats-print", "exit", (char *)NULL);
+}
+
 static void to_nobody(void)
 {
 	int ends[2];
@@ -212,10 +196,7 @@ static void to_nobody(void)
 	CHECK(pipe(ends) == 0);
 	close(ends[0]);
 	CHECK(sheaf_stats_print(ends[1], SHEAF_STATS_JSON) == -EPIPE);
-	/* At exit. */
-	os_options.stats = 1;
-	dup2(ends[1], (int)os_options.stats_fd);
-	exit(3);
+	print_at_exit(ends[1]);
 }
 
 static void beyond_the_limit(void)
@@ -226,9 +207,7 @@ static void beyond_the_limit(void)
 	CHECK(setrlimit(RLIMIT_FSIZE, &few) == 0);
 	CHECK(sheaf_stats_print(file, SHEAF_STATS_TEXT) == -EFBIG);
 	CHECK(kmem_cache_print_traces(s, file, SHEAF_ALLOC_TRACES, SHEAF_STATS_TEXT) < 0);
-	os_options.stats = 1;
-	dup2(file, (int)os_options.stats_fd);
-	exit(3);
+	print_at_exit(file);
 }
 
 /* Neither SIGPIPE nor SIGXFSZ ends the program, and its exit status stays. */
@@ -255,23 +234,11 @@ static void process_is_described(void **state)
 	(void)state;
 	take(SHEAF);
 	sheaf_stats(&process);
-	assert_int_equal(process.counted, os.counting != 0);
+	assert_int_equal(process.counted, has_option("stats"));
 	assert_true(process.caches >= 1);
-	assert_int_equal(process.cpus, os.nr_cpus);
-	assert_int_equal(process.nodes, os.nr_nodes);
+	assert_true(process.cpus >= 1 && process.nodes >= 1);
 	assert_true(process.used_bytes >= look(s).slab_bytes);
 	assert_true(process.committed_bytes >= process.used_bytes + process.free_bytes);
-	if (os.counting) {
-		uint64_t used = os_load_relaxed(os_process_word(OS_PROCESS_used_bytes));
-
-		/* SHOW-W1, SHOW-W2 */
-		assert_int_equal(used, process.used_bytes);
-		assert_int_equal(os_load_relaxed(os_process_word(OS_PROCESS_free_bytes)),
-				 process.free_bytes);
-		assert_int_equal(os_load_relaxed(os_process_word(OS_PROCESS_committed_bytes)),
-				 process.committed_bytes);
-		assert_true(os_load_relaxed(os_process_word(OS_PROCESS_peak_bytes)) >= used);
-	}
 	assert_true(process.split_limit > 0 && process.split_mappings <= process.split_limit);
 	snprintf(limit, sizeof(limit), "\"split_limit\": %" PRIu64, process.split_limit);
 	assert_non_null(strstr(printed(SHEAF_STATS_JSON), limit));
@@ -319,12 +286,12 @@ static void gauges_need_no_counting(void **state)
 	give(0, SHEAF);
 	stats = look(s);
 	assert_string_equal(stats.name, "held");
-	assert_int_equal(stats.sheaf_capacity, os_options.tiny ? 0 : SHEAF);
+	assert_int_equal(stats.sheaf_capacity, is_tiny() ? 0 : SHEAF);
 	assert_int_equal(stats.objects_in_use, 2 * SHEAF);
-	assert_true(stats.objects_in_sheaves >= (os_options.tiny ? 0 : SHEAF));
+	assert_true(stats.objects_in_sheaves >= (is_tiny() ? 0 : SHEAF));
 	assert_true(stats.total_objects >= stats.objects);
 	assert_int_equal(stats.total_objects, stats.slabs * stats.objs_per_slab);
-	assert_int_equal(stats.slab_bytes, stats.slabs * OS_PAGE << stats.order);
+	assert_int_equal(stats.slab_bytes, stats.slabs * 4096 << stats.order);
 	if (!stats.counted)
 		assert_int_equal(stats.alloc_fastpath + stats.alloc_slab + stats.sheaf_refill, 0);
 	give(SHEAF, 3 * SHEAF);
@@ -333,7 +300,7 @@ static void gauges_need_no_counting(void **state)
 
 #define WITH_CACHE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		WITH_CACHE(gauges_need_no_counting),
@@ -341,7 +308,6 @@ int main(void)
 		WITH_CACHE(process_is_described),
 		WITH_CACHE(only_the_room_is_written),
 		cmocka_unit_test(destroyed_cache_is_reported),
-		cmocka_unit_test(cache_off_the_list_is_left_alone),
 		WITH_CACHE(text_fits_a_terminal),
 		WITH_CACHE(text_shortens_sizes),
 		WITH_CACHE(text_leaves_unused_caches_out),
@@ -352,5 +318,9 @@ int main(void)
 		WITH_CACHE(retired_bytes_are_reported),
 	};
 
+	if (argc > 1 && !strcmp(argv[1], "options"))
+		return odd_options(), 0;
+	if (argc > 1)
+		return kmem_cache_create("last", 64, NULL, 0) ? 3 : 4;
 	return cmocka_run_group_tests_name("stats-print", tests, NULL, NULL);
 }
