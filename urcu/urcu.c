@@ -106,7 +106,7 @@ static struct provider *find(const struct rcu_flavor_struct *flavor)
 	return NULL;
 }
 
-/* The same. NULL: there is no place. */
+/* A new provider for this flavour. NULL: there is no place. */
 static struct provider *make(const struct sheaf_urcu *urcu, size_t size, unsigned int flags)
 {
 	struct provider *u = &providers[nr_providers];

@@ -24,7 +24,7 @@
 #define LEAF_FEW	 4u
 #define ARANGE_FEW	 3u
 #define JOIN_ROOM(slots) ((slots)*3 / 4)
-/* For so many nodes, single allocations cost less than a sheaf. */
+/* Up to this many nodes are allocated one by one: that costs less than a sheaf. */
 #define SINGLY		 4u
 #endif
 

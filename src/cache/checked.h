@@ -21,7 +21,7 @@ void cache_give_checked(struct kmem_cache *s, void **objects, size_t n, bool wai
 
 /* A guarded object of the cache; NULL: there is no room for one. */
 void *cache_alloc_guarded(struct kmem_cache *s);
-/* The same, if the next object of this cache is to be a sample. */
+/* A guarded object, if the next object of this cache is to be a sample. */
 void *cache_take_sample(struct kmem_cache *s, bool popped);
 /* Free a guarded object to this cache, or, with NULL, to its own cache. Reports are deferred. */
 void cache_free_guarded(struct kmem_cache *s, void *object, bool waited, const char *call);

@@ -178,7 +178,7 @@ static OS_ALWAYS_INLINE bool push_at_once(struct kmem_cache *s, void *object)
 	return false;
 }
 
-/* The same where the cache does not allow that. */
+/* Push into it if the cache names no section for that. */
 static bool push_called(struct kmem_cache *s, void *object)
 {
 	if (s->retire_by)

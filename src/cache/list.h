@@ -44,7 +44,7 @@ void list_remove(struct kmem_cache *s);
 /* These take the lock. Return the next cache on the list after s, or the first one for NULL. It is
  * pinned, and s is unpinned. A caller that stops before the end must unpin the last one. */
 struct kmem_cache *list_next(struct kmem_cache *s);
-/* The same, but the next one that is wanted. */
+/* As list_next(), skipping caches that are not wanted. */
 struct kmem_cache *list_next_if(struct kmem_cache *s, bool (*wanted)(const struct kmem_cache *s));
 /* Returns false if it is NULL or being destroyed. */
 bool list_pin(struct kmem_cache *s);

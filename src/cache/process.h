@@ -16,7 +16,7 @@ void stats_begin(void);
 /* At exit, with SHEAF_OPTIONS=stats. Referenced here, so that a program linked with the static
  * library includes it. */
 void stats_at_exit(void);
-/* The same with SHEAF_OPTIONS=leaks: caches with objects in use. */
+/* At exit, with SHEAF_OPTIONS=leaks: report caches with objects in use. */
 void leaks_at_exit(void);
 
 /* --- in src/kmalloc/ mempool_make.c ----------------------------------------------------------- */

@@ -40,7 +40,7 @@ unsigned int check_mark_free(struct check *check, struct slab *slab, uint64_t st
 unsigned int check_mark_sheaves(struct check *check, struct slab *slab, uint64_t state);
 /* Call each(check, slab) for every slab of the cache. */
 void check_each_slab(struct check *check, void (*each)(struct check *check, struct slab *slab));
-/* The same, with the pointers of sheaves. False: there is no memory. */
+/* As check_each_slab(), with the pointers of sheaves. False: there is no memory. */
 bool verify_check_all(struct check *check, void (*each)(struct check *check, struct slab *slab));
 /* Call it while the provider's callbacks free nothing. Returns the faults that it found. */
 int check_held(struct kmem_cache *s, int (*check_it)(struct kmem_cache *s));

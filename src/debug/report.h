@@ -64,7 +64,8 @@ enum debug_damage {
 /* Report these bytes, which are not all fault->expected. */
 void debug_report_damage(struct debug_fault *fault, const uint8_t *from, size_t length,
 			 enum debug_damage damage) OS_COLD;
-/* The same if they are not, and restore them. Returns the number of faults: 0 or 1. */
+/* If they are not all fault->expected, report and restore them. Returns the number of faults: 0 or
+ * 1. */
 int debug_restore(struct debug_fault *fault, uint8_t *from, size_t length,
 		  enum debug_damage damage) OS_COLD;
 

@@ -170,7 +170,7 @@ size_t quarantine_bytes(void);
 /* Let the cache's objects go, or, with NULL, those of all caches. Returns how many of them were
  * written to; these are reported. O(places). */
 int quarantine_drain(struct slab_cache *cache, bool nolock);
-/* The same for a cache of which no objects are freed meanwhile; afterwards none rests. */
+/* Drain a cache of which no objects are freed meanwhile; afterwards none rests. */
 int quarantine_end(struct slab_cache *cache);
 /* In a forked child, by its only thread, with `resting` of all caches zero: count what rests
  * anew. */

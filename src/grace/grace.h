@@ -45,9 +45,9 @@
 #include "os/tsan.h"
 
 /*
- * Batches in flight at once. With one, an object that is retired after its start also waits for its
- * end: up to two grace periods. With 16, little more than one; more batches would only add
- * callbacks. Not measured.
+ * Batches in flight at the same time. With one, an object that is retired after its start waits
+ * for its end, too: up to two grace periods. With 16, little more than one; more batches would only
+ * add callbacks. Not measured.
  */
 #define GRACE_BATCHES 16
 #define GRACE_NEVER   UINT64_MAX

@@ -69,7 +69,7 @@ static inline bool os_descriptor_remember(struct os_descriptor *ours, int file)
 	return true;
 }
 
-/* The same for one that the library has opened: it gets a high number, if there is room. */
+/* Keep a descriptor that the library has opened: it gets a high number, if there is room. */
 static inline bool os_descriptor_keep(struct os_descriptor *ours, int low)
 {
 	int high = low < 0 ? -1 : fcntl(low, F_DUPFD_CLOEXEC, OS_HIGH);

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-/* Place the CPU, and those behind the same cache, at the end of their node's places. */
+/* Place the CPU, and those that share its hardware cache, at the end of their node's places. */
 static void place_near(unsigned int cpu)
 {
 	unsigned int its_node = os.node_of_row[cpu];

@@ -54,7 +54,7 @@ extern struct page_limit page_limit __attribute__((visibility("hidden")));
 
 /* Hold this many more pages. False: the hard limit refuses them. */
 bool page_hold(size_t pages);
-/* The same, whatever the limit. */
+/* Hold them whatever the limit. */
 static inline void page_hold_anyway(size_t pages)
 {
 	os_fetch_add_relaxed(&page_limit.held, pages);

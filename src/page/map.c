@@ -233,7 +233,7 @@ static bool hold_more(size_t size)
 	       (map_trim(size) && page_hold(size >> OS_PAGE_SHIFT));
 }
 
-/* The same block at other addresses; NULL if it stays. */
+/* Move the block to other addresses. NULL: it stays. */
 static void *map_move(char *address, size_t old, size_t size, size_t align)
 {
 	char *to = reserve_aligned(size, align);

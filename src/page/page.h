@@ -113,7 +113,7 @@ bool page_init(void);
 /* A run of 2^order pages of this node, or NULL. In its descriptor, the state is 0 and the cache is
  * NULL. */
 struct slab *page_alloc(unsigned int node, unsigned int order);
-/* The same for up to n runs, with the node's lock taken once. Returns how many there are. */
+/* Up to n such runs, with the node's lock taken once. Returns how many there are. */
 unsigned int page_alloc_runs(unsigned int node, unsigned int order, struct slab **runs,
 			     unsigned int n);
 /* Name the run's owner in its descriptors: from now on page_slab() finds it. */
@@ -188,7 +188,7 @@ static inline void page_ask_ahead(const void *address)
 			   1);
 }
 
-/* The same for the words of a run at this address: 512 bits of them. */
+/* Prefetch the words of a run at this address: 512 bits of them. */
 static inline void page_ask_words_ahead(const void *address)
 {
 	size_t page = ((uintptr_t)address - (uintptr_t)pages.base) >> OS_PAGE_SHIFT;

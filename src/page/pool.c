@@ -119,7 +119,7 @@ static char *new_run(unsigned int node, unsigned int order)
 /*
  * A new run for this size: one block to the caller, the rest to the list. Pages are taken, and
  * touched for the first time, without the lock: other CPUs' sheaves would wait for that. So several
- * CPUs may carve at once.
+ * CPUs may carve at the same time.
  */
 static struct pool_block *carve(struct pool *pool, unsigned int index)
 {

@@ -13,8 +13,7 @@
  *           at the next visit, no CPU used the cache, or it used it in pairs
  *
  * A row whose threads only use fast paths looks idle once; each of its caches then refills one
- * sheaf, and the row is not looked at again before its next slow path. A row that was found idle is
- * left alone from its next slow path on.
+ * sheaf, and the row is not looked at again before its next slow path, which makes it a row in use.
  *
  * Invariants
  *  IDLE-I1. Nothing here waits for another thread: a slot or a cell that is in use now is left

@@ -51,7 +51,7 @@ static inline uint32_t *in_hand_begin(struct sheaf_cache *cache)
 				   os_load_relaxed(&cache->phase));
 }
 
-/* The same for sheaves of retired objects. */
+/* in_hand_begin() for sheaves of retired objects. */
 static inline uint32_t *in_hand_begin_rcu(struct sheaf_cache *cache)
 {
 	return in_hand_begin_phase(cache, offsetof(struct slot, rcu_in_hand),

@@ -66,7 +66,7 @@ static struct sheaf *refill(struct sheaf_cache *cache, enum slab_place place)
 	return NULL;
 }
 
-/* The same without new slabs of other nodes, unless it recently found nothing. */
+/* Refill without new slabs of other nodes, unless that recently found nothing. */
 static struct sheaf *refill_near(struct sheaf_cache *cache)
 {
 	struct sheaf *sheaf;
@@ -167,7 +167,7 @@ static void *alloc_from_barn(struct sheaf_cache *cache, unsigned int node)
 	return object;
 }
 
-/* The same for a sheaf whose grace period has passed. */
+/* Allocate from a sheaf whose grace period has passed. */
 static void *alloc_after_grace(struct sheaf_cache *cache, unsigned int node, struct sheaf_rcu *rcu,
 			       bool all)
 {

@@ -80,8 +80,8 @@ bool sheaf_free_remote(struct sheaf_cache *cache, void *object);
 
 /* A remote sheaf left its cell: its objects are counted already. */
 void sheaf_remote_taken(struct sheaf *sheaf);
-/* The same for one that the caller has in hand, by the count of its sort, or NULL: its objects go
- * to their slabs, or wait. Returns true if too much is retired. */
+/* Give up a remote sheaf that the caller has in hand, by the count of its sort, or NULL: its
+ * objects go to their slabs, or wait. Returns true if too much is retired. */
 bool sheaf_give_remote(struct sheaf_cache *cache, struct sheaf *sheaf);
 
 /* The sheaf in this cell of the slot, or in that of this kind, if it is of this sort; or NULL. */

@@ -7,9 +7,10 @@
  * All slots begin in the same state, closed: nothing may be pushed there, because a slot does not
  * know yet which node's objects are at home. The first slow path of its CPU opens it permanently.
  *
- * Nobody's slot of a cache has no shard. Its cells hold a bitmap instead: the rows in use.
+ * A cache has one more slot, which belongs to no CPU and has no shard. Its cells hold a bitmap
+ * instead: the rows in use.
  *
- *   nobody's slot | bits of rows: 23 words | main ...     1 << rows_shift() rows a bit
+ *   no CPU's slot | bits of rows: 23 words | main ...     1 << rows_shift() rows a bit
  *
  * Invariants
  *  ROWS-W1. A closed slot has home_size 0, and a home that is far from every address: whichever of

@@ -225,7 +225,7 @@ void sheaf_harvest(struct sheaf_cache *cache, struct sheaf *sheaf);
 
 /* Take up to n objects from main, as section_pop_bulk() does, counted. */
 unsigned int sheaf_pop_all(struct sheaf_cache *cache, void **objects, unsigned int n);
-/* The same for an allocation: one fewer if one of them is to be a sample. */
+/* Take them for an allocation: one fewer if one of them is to be a sample. */
 unsigned int sheaf_pop_bulk(struct sheaf_cache *cache, void **objects, unsigned int n);
 /* A slow path after that: is the next object to be a sample? */
 bool sheaf_takes_sample(struct sheaf_cache *cache);

@@ -8,7 +8,7 @@
 /*
  * Sheaves moved with the lock held. A thread that retires objects may wait for that many moves:
  * with no bound, 855 of the simulator's steps for 25,600 objects instead of 9. With fewer, an
- * allocation finds the newest sheaf later when many have passed at once.
+ * allocation finds the newest sheaf later when many have passed together.
  */
 #define MOVE_MOST 32
 
@@ -66,7 +66,7 @@ static void push_sheaf(struct rcu_queue *queue, struct sheaf *sheaf)
 }
 
 /*
- * With the lock held: move sheaves that have passed to the top, but not all of them at once
+ * With the lock held: move sheaves that have passed to the top, but not all of them together
  * (QUEUE-Q4).
  */
 static void move_passed(struct rcu_queue *queue, uint64_t done)

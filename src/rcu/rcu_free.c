@@ -74,7 +74,7 @@ static bool put_rcu_free(struct sheaf_rcu *rcu, struct sheaf *sheaf, bool *over)
 	return true;
 }
 
-/* The same for one with an object of another node. */
+/* Put a sheaf with an object of another node into the slot. */
 static bool put_remote_rcu(struct sheaf_rcu *rcu, struct sheaf *sheaf, bool *over)
 {
 	struct sheaf_cache *cache = rcu->cache;

@@ -11,9 +11,9 @@
 #include "slab/slab.h"
 
 /*
- * Slabs for one refill: their pages are taken together, so that many CPUs that need memory at once
- * seldom wait for each other. With half, they meet at the lock twice as often; double was not
- * measured.
+ * Slabs for one refill: their pages are taken together, so that many CPUs that need memory at the
+ * same time seldom wait for each other. With half, they meet at the lock twice as often; double was
+ * not measured.
  */
 #define SLAB_RUNS 8
 

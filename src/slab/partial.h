@@ -86,7 +86,8 @@ bool partial_let_go(struct slab_cache *cache, struct slab *slab, uint64_t taken)
  */
 void partial_release(struct slab_cache *cache, struct slab *slab, bool first);
 
-/* The same with the node's lock held. False: it must be given back, and is on no list. */
+/* As partial_release(), with the node's lock held. False: the caller must return the slab, which is
+ * on no list, to the page layer. */
 bool partial_list(const struct slab_cache *cache, struct slab_node *node, struct slab *slab,
 		  bool first);
 

@@ -232,10 +232,8 @@ bool slab_is_prepared(const struct slab_cache *cache, const struct slab *slab, u
  */
 void slab_give(struct slab_cache *cache, void *const *objects, unsigned int n, const char *call);
 
-/*
- * The same for one object, without waiting: if the node's lock is held, a later call lists the slab
- * (drain_marks.h).
- */
+/* Return one object without waiting: if the node's lock is held, a later call lists the slab
+ * (drain_marks.h). */
 void slab_give_nolock(struct slab_cache *cache, void *object, const char *call);
 
 /*
@@ -291,7 +289,8 @@ unsigned int slab_count(const struct slab_cache *cache);
  */
 void slab_list_again(struct slab_cache *cache, struct slab_node *node);
 
-/* The same if a vanished thread may have emptied a listed slab of this node and not recorded it. */
+/* In a forked child: a vanished thread may have emptied a listed slab of this node and not recorded
+ * it. */
 void slab_expect_strays(struct slab_cache *cache, struct slab_node *node);
 
 /*

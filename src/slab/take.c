@@ -58,7 +58,7 @@ static uint64_t take_stretch(const struct slab_cache *cache, char *first, uint64
 	return found & ~(~UINT64_C(0) >> (64 - n) << lowest);
 }
 
-/* The same for n objects that have others between them, or whose order is random. */
+/* Take n objects that have others between them, or whose order is random. */
 static uint64_t take_scattered(const struct slab_cache *cache, char *first, uint64_t found,
 			       void **objects, unsigned int n, bool nearest, uint64_t random)
 {

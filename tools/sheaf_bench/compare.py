@@ -160,13 +160,13 @@ def _cell(found: Estimate, wide: bool) -> str:
 def _table(pairs: list[Pair]) -> str:
     """The table of one name and unit. A parameter that never changes is printed once, above it."""
     keys = list(dict.fromkeys(key for pair in pairs for key in pair.params))
-    told = {key: pairs[0].params.get(key) for key in keys
+    fixed = {key: pairs[0].params.get(key) for key in keys
             if len({json.dumps(pair.params.get(key)) for pair in pairs}) == 1}
-    columns = [key for key in keys if key not in told or key == "allocator"]
+    columns = [key for key in keys if key not in fixed or key == "allocator"]
     better = {True: "higher is better", False: "lower is better", None: "it is unknown which is better"}
     unit = pairs[0].unit
     title = [f"{pairs[0].name}, {unit} ({better[higher_is_better(unit)]})"]
-    said = _said({key: value for key, value in told.items() if key not in columns})
+    said = _said({key: value for key, value in fixed.items() if key not in columns})
     for wide in (True, False):
         more = "interval" if pairs[0].paired else "change"
         heads = ["B / A", more] if wide else [f"B / A\n{more}"]

@@ -68,10 +68,10 @@ class Files:
         if self._libraries is None:
             command = shutil.which("ldconfig") or "/sbin/ldconfig"
             try:
-                told = subprocess.run([command, "-p"], text=True, capture_output=True, check=False).stdout
+                output = subprocess.run([command, "-p"], text=True, capture_output=True, check=False).stdout
             except OSError:
-                told = ""
+                output = ""
             self._libraries = {}
-            for name, path in re.findall(r"^[ \t]+(\S+) \(.*\) => (\S+)$", told, re.M):
+            for name, path in re.findall(r"^[ \t]+(\S+) \(.*\) => (\S+)$", output, re.M):
                 self._libraries.setdefault(name, path)
         return self._libraries

@@ -144,10 +144,10 @@ def prometheus(reading: Reading, numbers: list[dict[str, Any]]) -> str:
     lines = ["# HELP sheaf_info how the library runs", "# TYPE sheaf_info gauge",
              f'sheaf_info{{backend="{reading.backend}",index="{reading.index}",'
              f'options="{_label(reading.options)}"}} 1']
-    for name, value, told in (("cpus", reading.cpus, "sets of sheaves a cache has"),
-                              ("nodes", reading.nodes, "nodes of memory"),
-                              *((name, value, MEMORY[name]) for name, value in reading.memory.items())):
-        lines += [f"# HELP sheaf_{name} {told}", f"# TYPE sheaf_{name} gauge",
+    for name, value, meaning in (("cpus", reading.cpus, "sets of sheaves a cache has"),
+                                 ("nodes", reading.nodes, "nodes of memory"),
+                                 *((name, value, MEMORY[name]) for name, value in reading.memory.items())):
+        lines += [f"# HELP sheaf_{name} {meaning}", f"# TYPE sheaf_{name} gauge",
                   f"sheaf_{name} {value}"]
     caches = [(f'{{cache="{_label(cache.name)}",id="{cache.id}"}}', cache.values()) for cache in reading.caches]
     for number in numbers:

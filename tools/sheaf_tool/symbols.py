@@ -38,12 +38,12 @@ def places(module: str, offsets: list[int]) -> list[list[str]]:
     if not command or not os.path.exists(module):
         return none
     try:
-        told = subprocess.run(command, input="".join(f"{offset:#x}\n" for offset in offsets), text=True,
-                              errors="replace", capture_output=True, timeout=PATIENCE, check=False).stdout
+        output = subprocess.run(command, input="".join(f"{offset:#x}\n" for offset in offsets), text=True,
+                                errors="replace", capture_output=True, timeout=PATIENCE, check=False).stdout
     except (OSError, subprocess.TimeoutExpired):
         return none
     answers: list[list[str]] = []
-    for line in filter(None, told.splitlines()):
+    for line in filter(None, output.splitlines()):
         if ADDRESS.fullmatch(line):
             answers.append([])
         elif answers:

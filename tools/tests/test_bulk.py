@@ -77,10 +77,10 @@ class Bulk(unittest.TestCase):
             self.assertNotIn("dpdk", names)
             self.assertIn("glibc", names)
 
-    def test_memory_that_was_not_kept_is_told(self) -> None:
+    def test_memory_that_was_not_kept_is_noted(self) -> None:
         self.assertNotIn("so not comparable", bulk.SUITE.text(invented_bulk()))
-        told = bulk.SUITE.text(invented_bulk(faults=0.01))
-        self.assertIn("so not comparable", told)
+        table = bulk.SUITE.text(invented_bulk(faults=0.01))
+        self.assertIn("so not comparable", table)
         # Objects of 512 bytes: one fault for two huge pages is not reported, one for each is.
         self.assertEqual(bulk_report.not_kept(invented_bulk(faults=16 / (4 << 20))), [])
         self.assertIn(OURS, bulk_report.not_kept(invented_bulk(faults=512 / (2 << 20))))

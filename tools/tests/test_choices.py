@@ -31,7 +31,7 @@ def answer(program: str, chosen: str) -> list[str]:
 class Capacity(unittest.TestCase):
     def setUp(self) -> None:
         self.asked: list[tuple[str, ...]] = []
-        self.told: list[dict[str, str]] = []
+        self.environments: list[dict[str, str]] = []
         self.directory = Path(self.enterContext(tempfile.TemporaryDirectory()))
         for work in (*capacity.WORKS, *machines.WORKS):
             for ending in "", machines.INVENTED:
@@ -41,7 +41,7 @@ class Capacity(unittest.TestCase):
         def run(worker: Worker, *arguments: str) -> list[str]:
             self.asked.append((worker.program.name, *arguments))
             chosen = arguments[arguments.index("--capacity") + 1] if "--capacity" in arguments else "own"
-            self.told.append(dict(worker.allocator.environment))
+            self.environments.append(dict(worker.allocator.environment))
             return answer(worker.program.name, chosen)
         with mock.patch.object(Worker, "run", run):
             return suite.run(Settings(self.directory, False, REPEAT), MACHINE)
@@ -79,7 +79,7 @@ class Capacity(unittest.TestCase):
 
     def test_machines_are_invented(self) -> None:
         document = self._run(machines.SUITE)
-        each = self.told[:4]
+        each = self.environments[:4]
         self.assertEqual(each[:2], [{}, {"SHEAF_OPTIONS": "numa=fake=8"}])
         self.assertIn("node7=336-383;", each[3]["INVENTED_MACHINE"])
         text = machines.SUITE.text(document)

@@ -48,9 +48,9 @@ class Completion(unittest.TestCase):
 
     def test_options_of_each(self) -> None:
         for name in cli.COMMANDS:
-            told = set(re.findall(r"--[a-z]+", re.split("options:", sheaf(name, "--help").stdout)[1]
-                                  .split("examples")[0]))
-            self.assertLessEqual(set(self.bash(name, "--")), told | {"--help"}, name)
+            listed = set(re.findall(r"--[a-z]+", re.split("options:", sheaf(name, "--help").stdout)[1]
+                                    .split("examples")[0]))
+            self.assertLessEqual(set(self.bash(name, "--")), listed | {"--help"}, name)
             self.assertIn("--help", self.bash(name, "--h"))
 
     def test_values(self) -> None:

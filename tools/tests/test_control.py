@@ -38,10 +38,10 @@ def as_nobody(function: Callable[[], str]) -> str:
     if child == 0:
         try:
             os.setuid(65534)
-            told = function()
+            answer = function()
         except Exception as error:  # pylint: disable=broad-except
-            told = str(error)
-        os.write(writes, told.encode())
+            answer = str(error)
+        os.write(writes, answer.encode())
         os._exit(0)
     os.close(writes)
     os.waitpid(child, 0)
@@ -104,13 +104,13 @@ class OnAProcess(unittest.TestCase):
             live.do("mend")
             found = asked("info", "--validate", str(live.pid), "--json")
             self.assertEqual({cache["faults"] for cache in json.loads(found.stdout)}, {0})
-            _, told = live.process.communicate()
-            self.assertIn("BUG checked: Right Redzone overwritten", told)
+            _, errors = live.process.communicate()
+            self.assertIn("BUG checked: Right Redzone overwritten", errors)
         self.fails(sheaf("info", "--validate"), 2, "needs a PID")
 
     def test_debug(self) -> None:
         # A file: with T, a pipe would soon be full.
-        with tempfile.TemporaryFile("w+") as told, Calling(stderr=told) as live:
+        with tempfile.TemporaryFile("w+") as errors, Calling(stderr=errors) as live:
             def letters(*words: str) -> str:
                 return json.loads(asked("debug", str(live.pid), "--json", *words).stdout)[0]["letters"]
 
@@ -123,8 +123,8 @@ class OnAProcess(unittest.TestCase):
             self.fails(asked("debug", str(live.pid), "--letters", "+Z"), 1, "only the letters T, A and Q")
             self.fails(asked("debug", str(live.pid), "--letters", "T"), 2, "--letters takes")
             self.fails(asked("debug", str(live.pid), "--cache", "none"), 1, "no such cache is checked")
-            told.seek(0)
-            self.assertRegex(told.read(), r"libsheaf: TRACE checked alloc 0x[0-9a-f]+, 64 bytes, thread \d+, CPU \d+")
+            errors.seek(0)
+            self.assertRegex(errors.read(), r"libsheaf: TRACE checked alloc 0x[0-9a-f]+, 64 bytes, thread \d+, CPU \d+")
 
     def test_letters_in_info(self) -> None:
         with Live("stats=live;slab_debug=FZPU,checked") as live:

@@ -352,8 +352,8 @@ class OnAProcess(unittest.TestCase):
         with Live("stats=json", stderr=subprocess.PIPE) as live:
             for line in "create early", "user 65534", "alloc 70":
                 live.do(line)
-            _, told = live.process.communicate("")
-            early, = json.loads(told)["caches"]
+            _, errors = live.process.communicate("")
+            early, = json.loads(errors)["caches"]
             self.assertGreaterEqual(early["sheaf_refill"], 70)
             self.assertEqual(shared.path_of(live.pid).stat().st_blocks, 0)
 
@@ -459,10 +459,10 @@ class OnAProcess(unittest.TestCase):
                 path = shared.path_of(live.pid)
                 self.assertEqual(path.read_bytes()[:6] == b"before", used)
                 self.assertEqual(len(live.own_view()["caches"]), 600)
-                _, told = live.process.communicate()
+                _, errors = live.process.communicate()
                 self.assertEqual(path.exists(), used)
-                self.assertEqual(told.count("statistics: "), int(used), told)
-                self.assertEqual("cannot be created" in told and str(path) in told, used)
+                self.assertEqual(errors.count("statistics: "), int(used), errors)
+                self.assertEqual("cannot be created" in errors and str(path) in errors, used)
 
     def test_child_does_not_keep_the_file(self) -> None:
         """The parent was killed; its forked child continues, with its own counters."""
@@ -519,9 +519,9 @@ class OnAProcess(unittest.TestCase):
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE)
             top.stdout.readline()
             live.process.communicate()
-            _, told = top.communicate(timeout=PATIENCE)
+            _, errors = top.communicate(timeout=PATIENCE)
             self.assertEqual(top.returncode, 4)
-            self.assertEqual(told, f"sheaf: process {live.pid} has ended\n")
+            self.assertEqual(errors, f"sheaf: process {live.pid} has ended\n")
 
 
 @unittest.skipUnless(HAS_LIVE, "needs a build and /dev/shm")

@@ -54,8 +54,8 @@ class Run(unittest.TestCase):
     def test_caches_that_are_gone(self) -> None:
         lines = "create point\nalloc 90\ndestroy\ncreate point\nalloc 5\ndestroy\n"
         self.assertRegex(sheaf("run", "--", LIVE, input=lines).stderr, r"\npoint +2 .* 95 +95\n")
-        told = json.loads(sheaf("run", "--json", "--", LIVE, input=lines).stderr)["destroyed_caches"]
-        self.assertEqual([(entry["name"], entry["caches"], entry["alloc_fastpath"]) for entry in told],
+        errors = json.loads(sheaf("run", "--json", "--", LIVE, input=lines).stderr)["destroyed_caches"]
+        self.assertEqual([(entry["name"], entry["caches"], entry["alloc_fastpath"]) for entry in errors],
                          [("point", 2, 95)])
 
     def test_to_a_file(self) -> None:
@@ -109,10 +109,10 @@ class Run(unittest.TestCase):
                 process.send_signal(number)
                 # Its input stays open, because the program would exit at its end.
                 self.assertEqual(process.wait(PATIENCE), 128 + number)
-                told = process.stderr.read()
-                self.assertRegex(told, r"\nfirst +77 ")
-                self.assertNotIn("resident", told)
-                pid = int(told.split()[1])
+                errors = process.stderr.read()
+                self.assertRegex(errors, r"\nfirst +77 ")
+                self.assertNotIn("resident", errors)
+                pid = int(errors.split()[1])
                 self.assertFalse(shared.path_of(pid).exists())
 
     def test_program_that_is_killed(self) -> None:
@@ -127,9 +127,9 @@ class Run(unittest.TestCase):
                 process.stdout.readline()
             os.kill(pid, signal.SIGKILL)
             self.assertEqual(process.wait(PATIENCE), 128 + signal.SIGKILL)
-            told = process.stderr.read()
-        self.assertRegex(told, rf"\Aprocess {pid} \(live\): ")
-        self.assertRegex(told, r"\nfirst +77 ")
+            errors = process.stderr.read()
+        self.assertRegex(errors, rf"\Aprocess {pid} \(live\): ")
+        self.assertRegex(errors, r"\nfirst +77 ")
         self.assertFalse(shared.path_of(pid).exists())
 
     def test_child_that_is_killed(self) -> None:

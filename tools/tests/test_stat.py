@@ -64,9 +64,9 @@ class OnAProcess(unittest.TestCase):
                                   stderr=subprocess.PIPE) as process:
                 process.stdout.readline()
                 live.process.communicate()
-                _, told = process.communicate(timeout=PATIENCE)
+                _, errors = process.communicate(timeout=PATIENCE)
                 self.assertEqual(process.returncode, 4)
-                self.assertEqual(told, f"sheaf: process {live.pid} has ended\n")
+                self.assertEqual(errors, f"sheaf: process {live.pid} has ended\n")
 
     def test_wrong_words(self) -> None:
         for words in (("--count", "0"), ("--count", "x"), ("-i", "0"), ("-i", "x")):

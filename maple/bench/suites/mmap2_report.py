@@ -92,7 +92,7 @@ COUNT_TITLE = "Events per map with its unmap, in both caches; one more run with 
 def tables(document: Document) -> list[Table]:
     columns = _columns(document)
     found = histories.rows(document)
-    told = [(histories.title(document), histories.HEADER, found)] if found else []
+    of_histories = [(histories.title(document), histories.HEADER, found)] if found else []
     return [
         (f"{RATES}, by number of tasks\n{intervals(document, 'mmap2')}",
          ["tasks", *map(str, _tasks(document))], rate_rows(document, ENTRIES, columns)),
@@ -104,7 +104,7 @@ def tables(document: Document) -> list[Table]:
          "those in CPU slabs", KERNEL_HEADER, kernel_rows()),
         ("Here: the same questions; sheaves over cpu-slab",
          HERE_HEADER, here_rows(document)),
-        (COUNT_TITLE, count_header(document), count_rows(document)), *told]
+        (COUNT_TITLE, count_header(document), count_rows(document)), *of_histories]
 
 
 COUNTS_SAID = [

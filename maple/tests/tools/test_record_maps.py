@@ -63,8 +63,8 @@ class RecordMaps(unittest.TestCase):
 
     def record(self, *words: str, **settings: object) -> "subprocess.CompletedProcess[str]":
         with begin(*words, directory=self.directory, **settings) as process:
-            said, told = process.communicate(timeout=PATIENCE)
-        return subprocess.CompletedProcess(words, process.returncode, said, told)
+            said, errors = process.communicate(timeout=PATIENCE)
+        return subprocess.CompletedProcess(words, process.returncode, said, errors)
 
     def lines(self) -> list[str]:
         """The lines of the recording, which must be complete."""
@@ -120,9 +120,9 @@ class RecordMaps(unittest.TestCase):
     def test_streams_and_status(self) -> None:
         with begin("-o", "out.maps", "--", "sh", "-c", "cat; echo no >&2; exit 7",
                    directory=self.directory, stdin=subprocess.PIPE) as process:
-            said, told = process.communicate("through\n", timeout=PATIENCE)
+            said, errors = process.communicate("through\n", timeout=PATIENCE)
         self.assertEqual((said, process.returncode), ("through\n", 7))
-        self.assertTrue(told.startswith("no\n"), told)
+        self.assertTrue(errors.startswith("no\n"), errors)
         self.lines()
 
     def test_end_by_signal(self) -> None:

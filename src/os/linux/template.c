@@ -5,9 +5,8 @@
  *
  * A mapping shows a file once, from one offset on, so F rows of a file need one mapping for each F
  * rows. F is large enough for MAPPINGS to cover all rows, but the file, which is memory, has at
- * most ROWS_AN_AREA rows for each area mapped at once. Each time, twice as many areas are mapped at
- * once (src/percpu/rows.c), so the number of mappings grows with the logarithm of the number of
- * areas.
+ * most ROWS_AN_AREA rows for each area mapped in one call. Each call maps twice as many areas
+ * (src/percpu/rows.c), so the number of mappings grows with the logarithm of the number of areas.
  */
 #include <errno.h>
 #include <string.h>

@@ -241,8 +241,8 @@ static void find_nodes(void)
 	find_memory();
 }
 
-/* For one CPU, unless another CPU behind the same cache has already listed it. 0 for CPUs without
- * this file. */
+/* For one CPU, unless another CPU with the same hardware cache has already listed it. 0 for CPUs
+ * without this file. */
 static void find_llc(unsigned int cpu, unsigned int unused)
 {
 	char path[80];

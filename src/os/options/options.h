@@ -149,7 +149,7 @@ extern uint32_t os_options_read;
 
 /* Read SHEAF_OPTIONS (not in a set-user-ID program), once. */
 void os_options_init(void);
-/* The same for a report, which any context may make: does not wait for a thread that is reading
+/* Read them for a report, which any context may make: does not wait for a thread that is reading
  * them. */
 void os_options_find(void) OS_COLD;
 static inline void os_options_need(void)

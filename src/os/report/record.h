@@ -41,7 +41,7 @@ struct os_record {
  * is one more place for it. NULL: all are taken, the report is counted as lost, and the calls below
  * do nothing. */
 struct os_record *os_record_claim(bool last) OS_COLD;
-/* The same for misuse of this kind (report.h) about a cache. NULL also if it is left out. */
+/* Claim one for misuse of this kind (report.h) about a cache. NULL also if it is left out. */
 struct os_record *os_record_begin(const char *about, const char *kind) OS_COLD;
 
 /* Add the text of a line, with the library's name in front, and without control characters. */
@@ -55,7 +55,7 @@ void os_record_stack(struct os_record *record, const uintptr_t *ip, unsigned int
 
 /* The report is complete: os_report_kept() writes it. Adds a missing line feed. */
 void os_record_end(struct os_record *record) OS_COLD;
-/* The same, but drop it if a report of this thread with the same text waits already. */
+/* End the report, but drop it if one of this thread with the same text waits already. */
 void os_record_end_once(struct os_record *record) OS_COLD;
 
 /* In a forked child: forget the reports of other threads. */

@@ -35,7 +35,7 @@ void os_sink_open(void) OS_COLD;
 /* Write. Returns how many bytes need not be written again; 0: the descriptor accepts nothing
  * now. */
 size_t os_sink_write(const char *text, size_t length) OS_COLD;
-/* The same for a line after which the program ends: waits up to a second if necessary. */
+/* Write a line after which the program ends: waits up to a second if necessary. */
 void os_sink_write_last(const char *text, size_t length) OS_COLD;
 
 /* write(), again if a signal interrupts it, but no SIGPIPE and no SIGXFSZ. -1 with errno. */

@@ -7,9 +7,9 @@
  * blocks of 63 cells, allocated when they are needed. A full sheaf is put into this CPU's shard,
  * the blocks (a part of them that this CPU prefers, then the others), or the shard of another
  * CPU of the node, in that order; an empty one into the first or second of these. A search looks
- * at this CPU's shard, at the place where it last found another sheaf (the shard of a CPU behind
- * the same cache, or a part of the blocks), at all shards behind the same cache, at the blocks,
- * and at the shards of the node's other CPUs (steal.c).
+ * at this CPU's shard, at the place where it last found another sheaf (the shard of a CPU with the
+ * same hardware cache, or a part of the blocks), at all shards of such CPUs, at the blocks, and at
+ * the shards of the node's other CPUs (steal.c).
  *
  * A CPU takes a sheaf of another CPU's shard only if it, or a third one, has seen it before: each
  * search marks the sheaves of the first shard in which it saw new ones. The owner's next exchange

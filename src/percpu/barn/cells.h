@@ -68,7 +68,7 @@ struct sheaf *barn_search_part(const struct barn_search *s, unsigned int part);
 struct sheaf *steal_again(const struct barn_search *s, bool near);
 /* Put a full sheaf into this CPU's part of the blocks, where it then looks first. */
 struct sheaf *steal_part(const struct barn_search *s);
-/* Search the shards of the CPUs behind the same cache. */
+/* Search the shards of the CPUs that share its hardware cache. */
 struct sheaf *steal_near(const struct barn_search *s);
 /*
  * Search those of the node's other CPUs. *all: this search came back to the first place, so that

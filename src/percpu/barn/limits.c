@@ -104,7 +104,7 @@ void barn_set_limits(struct sheaf_cache *cache)
 	struct limits from, now;
 
 	/*
-	 * Two threads may do this at once: the one that stores last has seen what the other changed
+	 * Two threads may do this together: the one that stores last saw what the other changed
 	 * before. Each changes its part, passes the first fence, stores, passes the second fence,
 	 * and reads. Of two such fences in two threads one comes first, and pairs with the other
 	 * thread's.

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Steals sheaves from other CPUs' shards. A search looks only at CPUs that have used the barn,
- * those behind the same cache first, and at few at a time: the next search of this CPU continues
- * where it ended.
+ * those that share its hardware cache first, and at few at a time: the next search of this CPU
+ * continues where it ended.
  */
 #include "os/atomic.h"
 #include "percpu/barn/cells.h"
 
 /*
- * Shards behind the same cache, and the same number of the node's others, per search. It bounds a
- * failed search to 16 shards of 23 cells on any machine. Because the next search continues from
- * there, half would find the same sheaf in twice as many searches, and each one before that is a
- * refill.
+ * Shards of CPUs with the same hardware cache, and the same number of the node's others, per
+ * search. It bounds a failed search to 16 shards of 23 cells on any machine. Because the next search
+ * continues from there, half would find the same sheaf in twice as many searches, and each one
+ * before that is a refill.
  */
 #define STEAL_MAX 8
 

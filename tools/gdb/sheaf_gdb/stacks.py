@@ -46,11 +46,11 @@ def frame(address: int) -> list[str]:
         text = [f"{blocks[0].function.print_name} at {line.symtab.filename}:{line.line}"]
         call = _call_line(pc, blocks[-1]) if len(blocks) > 1 else None
         return text + ([f"{blocks[-1].function.print_name} at {call.symtab.filename}:{call.line}"] if call else [])
-    told = gdb.execute(f"info symbol {pc:#x}", to_string=True)
+    answer = gdb.execute(f"info symbol {pc:#x}", to_string=True)
     module = gdb.solib_name(pc) or gdb.current_progspace().filename or "?"
-    if told.startswith("No symbol"):
+    if answer.startswith("No symbol"):
         return [f"[{address:#x}] in {module}"]
-    return [f"{told.split(' in section')[0].replace(' + ', '+')} in {module}"]
+    return [f"{answer.split(' in section')[0].replace(' + ', '+')} in {module}"]
 
 
 def now(inferior: Any) -> int | None:

@@ -73,8 +73,8 @@ def settings_of(known: str) -> list[Setting]:
                   for kib in SAMPLED]
     for option in HARDENING:
         name = option.split("=")[0]
-        told = re.search(rf"^[ \t]*{name}(=\w*)?[ \t]+(.*)$", known, re.M)
-        if told and bool(told[1]) == ("=" in option) and "no effect" not in told[2]:
+        match = re.search(rf"^[ \t]*{name}(=\w*)?[ \t]+(.*)$", known, re.M)
+        if match and bool(match[1]) == ("=" in option) and "no effect" not in match[2]:
             found.append(Setting(Detector(option, option, SHEAF, option), False))
     others = [row for row in detectors(known) if row.code in TOOLS and not row.needed()]
     return found + [Setting(row, bool(row.command) or row.guards or row.program != MALLOC) for row in others]
