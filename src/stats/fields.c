@@ -3,20 +3,21 @@
 #include "cache/events.h"
 #include "stats/stats.h"
 
-#define FIELD(record, member, of, name, kind, help)                                                \
-#name, offsetof(struct record, member), STATS_##kind, "sheaf_" of #name METRIC_##kind, help
+#define FIELD(record, member, of, name, kind, help, bytes)                                         \
+#name, offsetof(struct record, member), STATS_##kind, "sheaf_" of #name METRIC_##kind,     \
+		help, bytes
 #define METRIC_SETTING
 #define METRIC_GAUGE
 #define METRIC_COUNTER "_total"
 
-#define NUMBER(name, help)	   FIELD(sheaf_stats, name, "", name, GAUGE, help)
-#define BYTES(name, help)	   NUMBER(name, help), .bytes = true
-#define OF_CACHE(name, kind, help) FIELD(kmem_cache_stats, name, "cache_", name, kind, help)
+#define NUMBER(name, help)	   FIELD(sheaf_stats, name, "", name, GAUGE, help, false)
+#define BYTES(name, help)	   FIELD(sheaf_stats, name, "", name, GAUGE, help, true)
+#define OF_CACHE(name, kind, help) FIELD(kmem_cache_stats, name, "cache_", name, kind, help, false)
 #define SETTING(name, help)	   {OF_CACHE(name, SETTING, help)},
 #define GAUGE(name, help)	   {OF_CACHE(name, GAUGE, help)},
 #define COUNTER(name, words, help) {OF_CACHE(name, COUNTER, help)},
-#define OF_GROUP(name, kind, help) FIELD(group_row, stats.name, "group_", name, kind, help)
-#define OF_ROW(name, help)	   FIELD(group_row, name, "group_", name, GAUGE, help)
+#define OF_GROUP(name, kind, help) FIELD(group_row, stats.name, "group_", name, kind, help, false)
+#define OF_ROW(name, help)	   FIELD(group_row, name, "group_", name, GAUGE, help, false)
 
 const struct stats_field stats_of_process[] = {
 	{NUMBER(cpus, "sets of sheaves a cache has")},
