@@ -7,18 +7,16 @@
 #include <pthread.h>
 #include <sched.h>
 #include <sheaf/debug.h>
+#include <sheaf/rcu.h>
 #include <sheaf/slab.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "internal/kit/ready.h"
+#include "kit/cache.h"
 #include "kit/capture.h"
 #include "kit/check.h"
 #include "kit/process.h"
 #include "kit/unit.h"
-#include "os/lock.h"
-#include "os/report/record.h"
-#include "os/report/report.h"
 
 static struct capture captured;
 
@@ -38,6 +36,12 @@ static void collect(void *data, const char *what, size_t length)
 	called.calls++;
 }
 
+/* A misuse whose report has one line. */
+static void report_a_line(void)
+{
+	CHECK(sheaf_rcu_register(NULL) == -EINVAL);
+}
+
 static void calls(void)
 {
 	struct kmem_cache *s = kmem_cache_create("called", 32, NULL, SLAB_CONSISTENCY_CHECKS);
@@ -50,9 +54,11 @@ static void calls(void)
 	CHECK(called.calls == 1);
 	CHECK(strstr(called.text, "libsheaf: BUG called: Object already free\n"));
 	CHECK(called.text[called.length - 1] == '\n');
-	os_report("a line");
-	CHECK(called.calls == 2 &&
-	      !strcmp(strstr(called.text, "libsheaf: a"), "libsheaf: a line\n"));
+	called.length = 0;
+	report_a_line();
+	CHECK(called.calls == 2 && called.text[called.length - 1] == '\n');
+	CHECK(!strncmp(called.text, "libsheaf: sheaf_rcu_register: ", 30));
+	CHECK(strchr(called.text, '\n') == called.text + called.length - 1);
 	CHECK(capture_end(&captured) == 0);
 	/* In a call that never waits. */
 	capture_begin(&captured);
@@ -60,7 +66,7 @@ static void calls(void)
 	CHECK(capture_end(&captured) > 5 && called.calls == 2);
 	CHECK(sheaf_set_report(NULL, NULL, NULL) == 0);
 	capture_begin(&captured);
-	os_report("to standard error");
+	report_a_line();
 	CHECK(capture_end(&captured) == 1 && called.calls == 2);
 }
 
@@ -83,20 +89,11 @@ static void calls_the_library(void)
 
 	CHECK(sheaf_set_report(misuses, s, NULL) == 0);
 	capture_begin(&captured);
-	os_report("a line");
+	report_a_line();
 	CHECK(capture_end(&captured) > 5 && strstr(captured.text, "Object already free"));
 	CHECK(called.calls == 1);
-	os_report("another one");
+	report_a_line();
 	CHECK(called.calls == 2);
-}
-
-static void long_line(void)
-{
-	struct os_record *report = os_record_begin("a cache", "that forks");
-
-	os_record_add(report, "of many lines\n");
-	os_record_end(report);
-	os_report_kept();
 }
 
 static void fork_in_it(void *data, const char *what, size_t length)
@@ -109,13 +106,17 @@ static void fork_in_it(void *data, const char *what, size_t length)
 
 static void forks_in_it(void)
 {
+	struct kmem_cache *s = make("forked", 32, SLAB_CONSISTENCY_CHECKS);
+	void *object = kmem_cache_alloc(s, GFP_KERNEL);
 	int status;
 
 	CHECK(sheaf_set_report(fork_in_it, NULL, NULL) == 0);
-	long_line();
+	kmem_cache_free(s, object);
+	kmem_cache_free(s, object);
 	CHECK(called.calls == 1);
-	os_report("another one");
-	CHECK(called.calls == 2 && os_reports_kept == 0);
+	report_a_line();
+	/* The first one is not written again. */
+	CHECK(called.calls == 2);
 	if (called.child == 0)
 		_exit(7);
 	CHECK(waitpid(called.child, &status, 0) == called.child);
@@ -123,23 +124,23 @@ static void forks_in_it(void)
 }
 
 static pthread_barrier_t inside;
-static uint32_t may_return, has_returned, is_set;
+static int may_return, has_returned, is_set;
 
 static void stay(void *data, const char *what, size_t length)
 {
 	(void)data, (void)what, (void)length;
 	pthread_barrier_wait(&inside);
-	while (!os_load_acquire(&may_return))
+	while (!__atomic_load_n(&may_return, __ATOMIC_ACQUIRE))
 		sched_yield();
 	/* The call that set another function must not have returned before. */
-	CHECK(!os_load_acquire(&is_set));
-	os_store_release(&has_returned, 1);
+	CHECK(!__atomic_load_n(&is_set, __ATOMIC_ACQUIRE));
+	__atomic_store_n(&has_returned, 1, __ATOMIC_RELEASE);
 }
 
-static void *report_a_line(void *unused)
+static void *report_in_thread(void *unused)
 {
 	(void)unused;
-	os_report("a line");
+	report_a_line();
 	return NULL;
 }
 
@@ -148,8 +149,8 @@ static void *set_another(void *unused)
 	(void)unused;
 	pthread_barrier_wait(&inside);
 	CHECK(sheaf_set_report(collect, &called, NULL) == 0);
-	os_store_release(&is_set, 1);
-	CHECK(os_load_acquire(&has_returned));
+	__atomic_store_n(&is_set, 1, __ATOMIC_RELEASE);
+	CHECK(__atomic_load_n(&has_returned, __ATOMIC_ACQUIRE));
 	return NULL;
 }
 
@@ -160,16 +161,16 @@ static void waits_for_it(void)
 
 	pthread_barrier_init(&inside, NULL, 2);
 	CHECK(sheaf_set_report(stay, NULL, NULL) == 0);
-	pthread_create(&in_it, NULL, report_a_line, NULL);
+	pthread_create(&in_it, NULL, report_in_thread, NULL);
 	pthread_create(&sets, NULL, set_another, NULL);
 	/* The thread may not have begun to wait: then the test is weaker, not wrong. */
 	for (int i = 0; i < 100; i++)
-		os_sleep_briefly();
-	CHECK(!os_load_acquire(&is_set));
-	os_store_release(&may_return, 1);
+		usleep(50);
+	CHECK(!__atomic_load_n(&is_set, __ATOMIC_ACQUIRE));
+	__atomic_store_n(&may_return, 1, __ATOMIC_RELEASE);
 	pthread_join(in_it, NULL);
 	pthread_join(sets, NULL);
-	os_report("to the other one");
+	report_a_line();
 	CHECK(called.calls == 1);
 }
 
@@ -200,14 +201,14 @@ static void returns_the_one_before(void)
 	CHECK(sheaf_set_report(collect, &called, &before) == 0);
 	CHECK(!before.report && !before.data);
 	CHECK(sheaf_set_report(pass_on, &below, &below) == 0);
-	os_report("to both");
+	report_a_line();
 	CHECK(passed_on == 1 && called.calls == 1);
 	CHECK(sheaf_set_report(below.report, below.data, &before) == 0);
 	CHECK(before.report == pass_on && before.data == &below);
-	os_report("to the first again");
+	report_a_line();
 	CHECK(passed_on == 1 && called.calls == 2);
 	CHECK(sheaf_set_report(refuses_to_change, NULL, NULL) == 0);
-	os_report("nothing changes");
+	report_a_line();
 	CHECK(called.calls == 3);
 }
 
@@ -223,6 +224,14 @@ IN_CHILD(forks_in_it)
 IN_CHILD(waits_for_it)
 IN_CHILD(returns_the_one_before)
 
+/* The first use: then each child begins after it. */
+static int use(void **state)
+{
+	(void)state;
+	kfree(kmalloc(1, GFP_KERNEL));
+	return 0;
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -233,5 +242,5 @@ int main(void)
 		cmocka_unit_test(test_returns_the_one_before),
 	};
 
-	return cmocka_run_group_tests_name("set-report", tests, setup, NULL);
+	return cmocka_run_group_tests_name("set-report", tests, use, NULL);
 }
