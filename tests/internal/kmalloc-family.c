@@ -8,6 +8,7 @@
 
 #include "internal/kit/blocks.h"
 #include "kit/check.h"
+#include "kit/needs.h"
 #include "kit/process.h"
 #include "kit/random.h"
 #include "kit/unit.h"
@@ -78,6 +79,25 @@ static void names_are_the_kernels(void **state)
 
 		assert_memory_equal(name, "kmalloc-", 8);
 		assert_string_equal(strrchr(name, '-') + 1, some[i].name);
+		kfree(p);
+	}
+}
+
+/* What is left at the end of a slab is at most an eighth of it. */
+static void slabs_are_nearly_whole(void **state)
+{
+	(void)state;
+	needs(NEED_SHEAVES);
+	if (os_options.max_order != 3)
+		skip();
+	for (size_t i = 1; i < KMALLOC_CACHES; i++) {
+		void *p = kmalloc(kmalloc_sizes[i], GFP_KERNEL);
+		const struct slab_cache *cache = &cache_of(p)->sheaf.slab;
+		size_t bytes = OS_PAGE << cache->oo.order;
+
+		assert_int_equal(kmalloc_sizes[i], kmalloc_size_roundup(kmalloc_sizes[i]));
+		assert_int_equal(cache->object_size, kmalloc_sizes[i]);
+		assert_true((bytes - (size_t)cache->oo.objects * cache->size) * 8 <= bytes);
 		kfree(p);
 	}
 }
@@ -343,6 +363,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(family_is_made_once_by_many_threads),
 		cmocka_unit_test(names_are_the_kernels),
+		cmocka_unit_test(slabs_are_nearly_whole),
 		cmocka_unit_test(buckets_are_apart),
 		cmocka_unit_test(users_caches_are_not_merged),
 		cmocka_unit_test(library_allocates_nothing_here),
