@@ -3,6 +3,8 @@
 #ifndef SHEAF_TESTS_SLABS_H
 #define SHEAF_TESTS_SLABS_H
 
+#include <string.h>
+
 #include "slab/slab.h"
 
 #include "kit/unit.h"
@@ -12,6 +14,13 @@
 static inline struct slab_request request_of(uint32_t size)
 {
 	return (struct slab_request){.name = "test", .object_size = size, .align = 8};
+}
+
+/* An object that begins with its own address. */
+static inline void stamp(struct slab_cache *cache, void *object)
+{
+	memset(object, 0xa5, cache->object_size);
+	*(void **)object = object;
 }
 
 static inline unsigned int nr_bits(struct slab_cache *cache, struct slab *slab, uint64_t state)
