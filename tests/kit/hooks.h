@@ -9,11 +9,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Count reports of misuse anew: the next five of each kind are written. */
+/* Count reports of misuse anew: the next five of each kind are written, and the next one of a
+ * group's callback that was left. */
 void hook_forget_misuse(void);
 
 /* The number of reports so far, with those of misuse that were left out. */
 unsigned int hook_reports(void);
+
+/* Is this thread in a function of the program that the library calls? */
+bool hook_in_program(void);
 
 /* Use up the memory that the library has for structures of this size and larger ones. */
 void hook_use_up_pool(size_t size);

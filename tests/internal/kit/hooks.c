@@ -4,7 +4,9 @@
 #include "cache/cache.h"
 #include "cache/process.h"
 #include "debug/sample.h"
+#include "group/group.h"
 #include "group/stock.h"
+#include "os/enter_program.h"
 #include "os/machine.h"
 #include "os/report/report.h"
 #include "page/page.h"
@@ -13,11 +15,17 @@
 void hook_forget_misuse(void)
 {
 	os_misuse_forget();
+	groups.reported_left = 0;
 }
 
 unsigned int hook_reports(void)
 {
 	return os_reports;
+}
+
+bool hook_in_program(void)
+{
+	return os_in_program();
 }
 
 void hook_use_up_pool(size_t size)
