@@ -10,14 +10,14 @@ from .document import Document, read
 from .paths import ROOT
 from .suites import SUITES
 
-RESULTS = ROOT / "bench" / "results"
-MODELLED = ROOT / "scale" / "results"
+FOLDERS = [ROOT / product / "results" for product in ("bench", "maple", "scale")]
 SIMULATED, BEFORE, MODEL = "sim-scale", "sim-scale-before", "scale-model"  # results, and their page
 
 
 def stored(name: str) -> Path:
     """The file of results of a suite, or of the model."""
-    return (MODELLED if name in (SIMULATED, BEFORE) else RESULTS) / f"{name}.json"
+    places = [folder / f"{name}.json" for folder in FOLDERS]
+    return next((path for path in places if path.exists()), places[0])
 
 
 def is_quick(measured: Document) -> bool:
@@ -34,9 +34,9 @@ def cpus(machine: dict[str, Any]) -> str:
 
 def page_of(path: Path) -> str | None:
     """The name of the page with the tables of this file of results."""
-    if path.parent == MODELLED:
-        return MODEL
-    return path.stem if path.parent == RESULTS and path.stem in SUITES else None
+    if path.parent not in FOLDERS:
+        return None
+    return MODEL if path.stem in (SIMULATED, BEFORE) else path.stem if path.stem in SUITES else None
 
 
 def page(name: str) -> str:
@@ -54,7 +54,7 @@ def page(name: str) -> str:
              ("system", f"{machine['kernel']}, {machine['libc']}"),
              ("libsheaf", f"{machine['libsheaf']}, backend {machine['backend']}"),
              *([("compared with", versions)] if versions else []),
-             ("every sample", f"`bench/results/{name}.json`")]
+             ("every sample", f"`{stored(name).relative_to(ROOT)}`")]
     return (f"# {name}: {suite.summary}\n\n{suite.about}\n\n"
             + "".join(f"- {key}: {value}\n" for key, value in facts)
             + f"\n```text\n{suite.text(measured)}\n```\n")

@@ -9,7 +9,6 @@ from unittest import mock
 from sheaf_bench import site
 from sheaf_bench.document import read
 from sheaf_bench.pictures import PICTURES
-from sheaf_bench.site import RESULTS
 from sheaf_bench.svg import COLUMN, MARGIN
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -71,8 +70,7 @@ class Pictures(unittest.TestCase):
 
 class Pages(unittest.TestCase):
     def test_all_stored_results_have_a_page(self) -> None:
-        stored = [*RESULTS.glob("*.json"), *site.MODELLED.glob("*.json")]
-        names = {site.page_of(path) for path in stored if path.stem != "detect"}
+        names = {site.page_of(path) for folder in site.FOLDERS for path in folder.glob("*.json") if path.stem != "detect"}
         self.assertIn(site.MODEL, names)
         self.assertNotIn(None, names)
         for name in names:
