@@ -1,21 +1,27 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Statistics: each counter changes with the event it names, sums are conserved, and other processes
- * see the same numbers as the process itself.
+ * The words in which events are counted: each counter is the sum of its words, and other processes
+ * see the same numbers as the process itself. Counts of destroyed caches remain, are bounded, and
+ * belong to this process only.
  */
+#include <errno.h>
 #include <pthread.h>
 #include <sched.h>
 #include <sheaf/stats.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "cache/cache.h"
+#include "cache/destroyed_stats.h"
 #include "cache/events.h"
+#include "cache/list.h"
 #include "cache/publish.h"
 #include "internal/kit/pages.h"
 #include "internal/kit/shown.h"
+#include "kit/capture.h"
 #include "kit/check.h"
 #include "kit/held.h"
 #include "kit/process.h"
@@ -31,7 +37,6 @@
 enum {
 	SHEAF = 60, /* capacity for 64 bytes */
 	MANY = 40 * SHEAF,
-	THREADS = 4,
 	HELD = 300,
 	ROUNDS = 40000
 };
@@ -59,14 +64,6 @@ static void check_sums(struct kmem_cache *cache, uint64_t in_use)
 	assert_int_equal(stats.alloc_slab - stats.free_slab, stats.slabs);
 }
 
-static int set_up_without_sheaves(void **state)
-{
-	(void)state;
-	s = kmem_cache_create("no sheaves", 64, NULL,
-			      SLAB_NO_MERGE | SLAB_NO_SHEAVES | SLAB_NO_USER_FLAGS);
-	return s ? 0 : -1;
-}
-
 static void skip_unless_counted(void)
 {
 	if (!os.counting)
@@ -81,165 +78,6 @@ static void needs_sheaves(void)
 		print_message("skipped: with slub_tiny there are no sheaves\n");
 		skip();
 	}
-}
-
-static void first_allocation_refills(void **state)
-{
-	struct kmem_cache_stats before = look(s), after;
-
-	(void)state;
-	needs_sheaves();
-	take(1);
-	after = look(s);
-	assert_int_equal(after.alloc_fastpath - before.alloc_fastpath, 1);
-	assert_int_equal(after.alloc_slowpath, before.alloc_slowpath);
-	assert_true(after.sheaf_refill >= before.sheaf_refill + SHEAF);
-	assert_true(after.sheaf_alloc > before.sheaf_alloc);
-	assert_true(after.alloc_slab > before.alloc_slab);
-	assert_int_equal(after.barn_get_fail, 1);
-	assert_int_equal(after.replace_empty_main, 1);
-	check_sums(s, 1);
-	give(0, 1);
-	check_sums(s, 0);
-}
-
-static void sheaf_serves_the_fast_path(void **state)
-{
-	struct kmem_cache_stats before, after;
-
-	(void)state;
-	needs_sheaves();
-	take(10);
-	before = look(s);
-	give(0, 10);
-	after = look(s);
-	assert_int_equal(after.free_fastpath - before.free_fastpath, 10);
-	take(10);
-	assert_int_equal(MOVED(after, alloc_fastpath), 10);
-	assert_int_equal(MOVED(before, sheaf_refill), 0);
-	assert_int_equal(MOVED(before, replace_empty_main), 0);
-	assert_int_equal(MOVED(before, replace_full_main), 0);
-	check_sums(s, 10);
-	give(0, 10);
-}
-
-static void sheaves_go_through_the_barn(void **state)
-{
-	struct kmem_cache_stats before;
-
-	(void)state;
-	needs_sheaves();
-	take(8 * SHEAF);
-	before = look(s);
-	assert_true(before.barn_get_fail > 0);
-	give(0, 8 * SHEAF);
-	assert_true(MOVED(before, replace_full_main) > 0);
-	assert_true(MOVED(before, barn_put) > 0);
-	assert_int_equal(MOVED(before, barn_get), 0);
-	assert_true(look(s).barn_full > 0);
-	before = look(s);
-	take(8 * SHEAF);
-	assert_true(MOVED(before, barn_get) > 0);
-	assert_true(MOVED(before, barn_replace_empty) > 0);
-	assert_true(MOVED(before, barn_replace_empty) <= MOVED(before, barn_get));
-	check_sums(s, 8 * SHEAF);
-	/* The barn has empty sheaves now, so they are exchanged for full ones. */
-	before = look(s);
-	give(0, 8 * SHEAF);
-	assert_true(MOVED(before, barn_replace_full) > 0);
-	assert_true(MOVED(before, barn_replace_full) <= MOVED(before, barn_put));
-	check_sums(s, 0);
-}
-
-static void full_barn_flushes(void **state)
-{
-	struct kmem_cache_stats before;
-
-	(void)state;
-	needs_sheaves();
-	assert_int_equal(kmem_cache_set_barn(s, 1, 1), 0);
-	take(MANY);
-	before = look(s);
-	give(0, MANY);
-	assert_true(MOVED(before, barn_put_fail) > 0);
-	assert_true(MOVED(before, sheaf_flush) > 0);
-	assert_int_equal(MOVED(before, sheaf_flush) % SHEAF, 0);
-	/* A flushed sheaf stays in its slot, so the barn is searched once, not for each sheaf. */
-	assert_true(MOVED(before, replace_full_main) > MANY / SHEAF / 2);
-	assert_true(MOVED(before, barn_get_empty) <= 1);
-	assert_int_equal(MOVED(before, free_fastpath), MANY);
-	check_sums(s, 0);
-}
-
-static void shrink_flushes_and_frees(void **state)
-{
-	struct kmem_cache_stats before, after;
-
-	(void)state;
-	needs_sheaves();
-	take(5 * SHEAF);
-	give(0, 5 * SHEAF);
-	before = look(s);
-	assert_int_equal(kmem_cache_shrink(s), 0);
-	after = look(s);
-	assert_int_equal(after.sheaf_flush - before.sheaf_flush, before.objects_in_sheaves);
-	assert_int_equal(after.sheaf_free, after.sheaf_alloc);
-	assert_int_equal(after.free_slab, after.alloc_slab);
-	assert_int_equal(after.total_objects, 0);
-	check_sums(s, 0);
-}
-
-static void slabs_serve_a_cache_without_sheaves(void **state)
-{
-	unsigned int n = s->sheaf.slab.oo.objects;
-	struct kmem_cache_stats before = look(s);
-
-	(void)state;
-	skip_unless_counted();
-	take(n);
-	assert_int_equal(MOVED(before, alloc_slowpath), n);
-	assert_int_equal(MOVED(before, alloc_slab), 1);
-	assert_int_equal(look(s).partial, 0);
-	before = look(s);
-	give(0, 1);
-	assert_int_equal(MOVED(before, free_slowpath), 1);
-	assert_int_equal(MOVED(before, free_add_partial), 1);
-	assert_int_equal(look(s).partial, 1);
-	give(1, n);
-	assert_int_equal(MOVED(before, free_add_partial), 1);
-	assert_int_equal(MOVED(before, free_slowpath), n);
-	assert_int_equal(look(s).alloc_fastpath + look(s).free_fastpath, 0);
-	check_sums(s, 0);
-}
-
-static void node_gives_empty_slabs_back(void **state)
-{
-	struct kmem_cache_stats before;
-
-	(void)state;
-	skip_unless_counted();
-	take(MANY);
-	before = look(s);
-	give(0, MANY);
-	assert_true(MOVED(before, free_remove_partial) > 0);
-	assert_true(MOVED(before, free_slab) > 0);
-	assert_true(look(s).slabs <= before.min_partial * os.nr_nodes + 1);
-	check_sums(s, 0);
-}
-
-static void node_request_is_a_mismatch(void **state)
-{
-	struct kmem_cache_stats before = look(s);
-	void *object;
-
-	(void)state;
-	skip_unless_counted();
-	object = kmem_cache_alloc_node(s, GFP_KERNEL, 0);
-	assert_int_equal(MOVED(before, alloc_node_mismatch), 1);
-	kmem_cache_free(s, object);
-	object = kmem_cache_alloc(s, GFP_KERNEL);
-	assert_int_equal(MOVED(before, alloc_node_mismatch), 1);
-	kmem_cache_free(s, object);
 }
 
 /* Another thread changed the slab's word in between. */
@@ -340,20 +178,9 @@ static void small_slabs_are_counted(void **state)
 
 struct worker {
 	pthread_t thread;
-	unsigned int cpu, row; /* it is pinned there, if row is not 0 */
-	bool pinned;
+	unsigned int cpu, row; /* it is pinned to this CPU */
 	uint64_t allocs, frees;
 };
-
-static void work_bulk(struct worker *worker)
-{
-	void *bulk[70];
-
-	CHECK(kmem_cache_alloc_bulk(s, GFP_KERNEL, 70, bulk) == 70);
-	kmem_cache_free_bulk(s, 70, bulk);
-	worker->allocs += 70;
-	worker->frees += 70;
-}
 
 static void *work(void *data)
 {
@@ -361,8 +188,7 @@ static void *work(void *data)
 	uint64_t seed = (uintptr_t)data | 1;
 	void *p[HELD] = {NULL};
 
-	if (worker->pinned)
-		CHECK(pin(worker->cpu));
+	CHECK(pin(worker->cpu));
 	worker->row = os_row();
 	for (unsigned int i = 0; i < ROUNDS; i++) {
 		unsigned int at = random_below(&seed, HELD);
@@ -371,45 +197,11 @@ static void *work(void *data)
 			p[at] = (kmem_cache_free(s, p[at]), worker->frees++, NULL);
 		else
 			p[at] = (worker->allocs++, kmem_cache_alloc(s, GFP_KERNEL));
-		if (i % 200 == 0 && !worker->pinned)
-			work_bulk(worker);
 	}
 	for (unsigned int i = 0; i < HELD; i++)
 		if (p[i])
 			p[i] = (kmem_cache_free(s, p[i]), worker->frees++, NULL);
 	return NULL;
-}
-
-static void run(struct worker *workers, unsigned int n, bool shrink)
-{
-	for (unsigned int i = 0; i < n; i++)
-		pthread_create(&workers[i].thread, NULL, work, &workers[i]);
-	for (int i = 0; shrink && i < 20; i++) {
-		kmem_cache_shrink(s);
-		look(s);
-	}
-	for (unsigned int i = 0; i < n; i++)
-		pthread_join(workers[i].thread, NULL);
-}
-
-static void nothing_is_lost_in_a_storm(void **state)
-{
-	struct worker workers[THREADS] = {{0}};
-	struct kmem_cache_stats stats;
-	uint64_t allocs = 0, frees = 0;
-
-	(void)state;
-	run(workers, THREADS, true);
-	check_sums(s, 0);
-	for (int i = 0; i < THREADS; i++) {
-		allocs += workers[i].allocs;
-		frees += workers[i].frees;
-	}
-	stats = look(s);
-	if (!stats.counted)
-		return;
-	assert_int_equal(stats.alloc_fastpath + stats.alloc_slowpath, allocs);
-	assert_int_equal(stats.free_fastpath + stats.free_slowpath, frees);
 }
 
 /* The counts of this row, with those that its two sheaves still carry. */
@@ -434,7 +226,7 @@ static void count_of_row(unsigned int row, uint64_t *allocs, uint64_t *frees)
 
 static void each_cpu_counts_its_own(void **state)
 {
-	struct worker workers[2] = {{.pinned = true}, {.pinned = true}};
+	struct worker workers[2] = {{0}};
 	cpu_set_t set;
 	unsigned int n = 0;
 
@@ -451,7 +243,10 @@ static void each_cpu_counts_its_own(void **state)
 			workers[n++].cpu = cpu;
 		CPU_CLR(cpu, &set);
 	}
-	run(workers, n, false);
+	for (unsigned int i = 0; i < n; i++)
+		pthread_create(&workers[i].thread, NULL, work, &workers[i]);
+	for (unsigned int i = 0; i < n; i++)
+		pthread_join(workers[i].thread, NULL);
 	for (unsigned int i = 0; i < n; i++) {
 		uint64_t allocs, frees;
 
@@ -459,39 +254,6 @@ static void each_cpu_counts_its_own(void **state)
 		assert_int_equal(allocs, workers[i].allocs);
 		assert_int_equal(frees, workers[i].frees);
 	}
-	check_sums(s, 0);
-}
-
-static void in_the_child(void)
-{
-	struct kmem_cache_stats stats = look(s);
-
-	CHECK(stats.objects_in_use == 10);
-	CHECK(stats.alloc_fastpath == 0 && stats.free_fastpath == 0 && stats.alloc_slab == 0);
-	kmem_cache_shrink(s);
-	for (int i = 0; i < 1000; i++)
-		kmem_cache_free(s, kmem_cache_alloc(s, GFP_KERNEL));
-	stats = look(s);
-	CHECK(!os.counting || stats.alloc_fastpath + stats.alloc_slowpath == 1000);
-	CHECK(!os.counting || stats.free_fastpath + stats.free_slowpath == 1000);
-}
-
-static void child_counts_for_itself(void **state)
-{
-	struct kmem_cache_stats before, after;
-
-	(void)state;
-	/* COUNTERS-O2 */
-	take(10);
-	give(0, 5);
-	take(5);
-	/* held[5] ... held[9] are five of the first ten objects, taken twice from the sheaf. */
-	before = look(s);
-	assert_int_equal(before.objects_in_use, 10);
-	assert_int_equal(in_child(in_the_child), 0);
-	after = look(s);
-	assert_memory_equal(&before, &after, sizeof(before));
-	give(0, 10);
 	check_sums(s, 0);
 }
 
@@ -524,6 +286,12 @@ static void others_see_each_event_once(void **state)
 	kmem_cache_shrink(s);
 	assert_int_equal(allocs_seen_by_others(), 5);
 	assert_int_equal(look(s).alloc_fastpath, 5);
+	for (unsigned int n = 1; n <= MANY; n *= 3) {
+		take(n);
+		check_sums(s, n);
+		give(0, n);
+		check_sums(s, 0);
+	}
 }
 
 /* The description that other processes read. */
@@ -588,31 +356,149 @@ static void others_see_the_process(void **state)
 	give(0, SHEAF);
 }
 
+/* --- destroyed caches ------------------------------------------------------------------------- */
+
+enum {
+	OBJECTS = 200
+};
+
+static void use(const char *name, unsigned int n)
+{
+	struct kmem_cache *s = kmem_cache_create(name, 64, NULL, SLAB_NO_MERGE);
+	void *objects[OBJECTS];
+
+	assert_non_null(s);
+	for (unsigned int i = 0; i < n; i++)
+		objects[i] = kmem_cache_alloc(s, GFP_KERNEL);
+	for (unsigned int i = 0; i < n; i++)
+		kmem_cache_free(s, objects[i]);
+	kmem_cache_destroy(s);
+}
+
+static unsigned int entries(void)
+{
+	unsigned int n = 0;
+
+	for (const struct destroyed_stats *entry = destroyed_stats_next(NULL); entry;
+	     entry = destroyed_stats_next(entry))
+		n++;
+	return n;
+}
+
+static const struct destroyed_stats *of_name(const char *name)
+{
+	const struct destroyed_stats *entry = destroyed_stats_next(NULL);
+
+	while (entry && strcmp(entry->name, name) != 0)
+		entry = destroyed_stats_next(entry);
+	return entry;
+}
+
+static uint64_t allocations(const struct destroyed_stats *entry)
+{
+	return entry->words[STAT_alloc_fastpath] + entry->words[STAT_alloc_slowpath];
+}
+
+static int begin_with_none(void **state)
+{
+	(void)state;
+	destroyed_stats_forget();
+	return 0;
+}
+
+static void nothing_is_remembered_without_counting(void **state)
+{
+	(void)state;
+	use("uncounted", OBJECTS);
+	assert_int_equal(entries(), os.counting ? 1 : 0);
+}
+
+/* PUBLISH-D3 */
+static void same_name_adds_up(void **state)
+{
+	(void)state;
+	skip_unless_counted();
+	use("one", OBJECTS);
+	use("two", 0);
+	use("one", 7);
+	assert_int_equal(entries(), 1);
+	assert_int_equal(of_name("one")->times, 2);
+	assert_int_equal(allocations(of_name("one")), OBJECTS + 7);
+}
+
+static void many_names_share_an_entry(void **state)
+{
+	char name[32];
+
+	(void)state;
+	skip_unless_counted();
+	for (unsigned int i = 0; i < DESTROYED_ENTRIES + 50; i++) {
+		snprintf(name, sizeof(name), "name %u", i);
+		use(name, 1);
+	}
+	assert_int_equal(entries(), DESTROYED_ENTRIES + 1);
+	assert_int_equal(of_name(DESTROYED_OTHERS)->times, 50);
+	assert_int_equal(of_name("name 0")->times, 1);
+}
+
+static void begins_with_nothing(void)
+{
+	CHECK(entries() == 0);
+}
+
+static void child_begins_with_nothing(void **state)
+{
+	(void)state;
+	skip_unless_counted();
+	use("parent's", 1);
+	assert_int_equal(entries(), 1);
+	assert_int_equal(in_child(begins_with_nothing), 0);
+}
+
+/* Halfway through destroy: no thread may pin the cache any more, on the list and off it; its memory
+ * is not yet freed. */
+static void cache_off_the_list_is_left_alone(void **state)
+{
+	struct kmem_cache *gone = kmem_cache_create("gone", 64, NULL, SLAB_NO_MERGE);
+	struct kmem_cache_stats stats;
+	struct capture captured;
+
+	(void)state;
+	os_lock(&caches.lock);
+	gone->nr_names = 0;
+	list_hide(gone);
+	os_unlock(&caches.lock);
+	assert_false(list_pin(gone));
+	for (struct kmem_cache *at = list_next(NULL); at; at = list_next(at))
+		assert_ptr_not_equal(at, gone);
+	list_wait_unpinned(gone);
+	list_remove(gone);
+	assert_false(list_pin(gone));
+	capture_begin(&captured);
+	assert_int_equal(kmem_cache_stats(gone, &stats), -EINVAL);
+	assert_int_equal(capture_end(&captured), 1);
+	assert_int_equal(stats.object_size, 0);
+	cache_unmake(gone);
+}
+
 #define WITH_SHEAVES(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
-#define WITHOUT_SHEAVES(test)                                                                      \
-	cmocka_unit_test_setup_teardown(test, set_up_without_sheaves, tear_down)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		WITH_SHEAVES(first_allocation_refills),
-		WITH_SHEAVES(sheaf_serves_the_fast_path),
-		WITH_SHEAVES(sheaves_go_through_the_barn),
-		WITH_SHEAVES(full_barn_flushes),
-		WITH_SHEAVES(shrink_flushes_and_frees),
-		WITHOUT_SHEAVES(slabs_serve_a_cache_without_sheaves),
-		WITHOUT_SHEAVES(node_gives_empty_slabs_back),
-		WITHOUT_SHEAVES(node_request_is_a_mismatch),
 		WITH_SHEAVES(lost_race_is_counted),
 		WITH_SHEAVES(each_event_is_the_sum_of_its_words),
 		cmocka_unit_test(small_slabs_are_counted),
-		WITH_SHEAVES(child_counts_for_itself),
 		WITH_SHEAVES(others_see_each_event_once),
-		WITH_SHEAVES(nothing_is_lost_in_a_storm),
 		WITH_SHEAVES(each_cpu_counts_its_own),
 		WITH_SHEAVES(description_follows_the_cache),
 		WITH_SHEAVES(others_see_the_process),
+		cmocka_unit_test_setup(nothing_is_remembered_without_counting, begin_with_none),
+		cmocka_unit_test_setup(same_name_adds_up, begin_with_none),
+		cmocka_unit_test_setup(many_names_share_an_entry, begin_with_none),
+		cmocka_unit_test_setup(child_begins_with_nothing, begin_with_none),
+		cmocka_unit_test(cache_off_the_list_is_left_alone),
 	};
 
-	return cmocka_run_group_tests_name("stats", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("counters", tests, NULL, NULL);
 }
