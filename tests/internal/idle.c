@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Unused memory is returned inside other calls: rows of CPUs where the program no longer runs
- * within a second; sheaves and caches that were not used in the time of the curve.
+ * within a second; sheaves and caches that were not used in the time of the curve; free pages, also
+ * in calls that free none.
  */
 #include <pthread.h>
 #include <stdbool.h>
@@ -31,6 +32,10 @@ enum {
 	SOFT_MS = 1000,
 	LARGE = 508,		 /* capacity of sheaves */
 	MOST = 8192 + 2 * LARGE, /* objects that one call returns, and the rest of one slot */
+	CHUNK_ORDER = 9,
+	CHUNKS = 32,
+	HEAP = 512, /* chunks */
+	SLOW = 512, /* objects: more than a slot holds */
 };
 
 static struct kmem_cache *busy, *idle[CACHES];
@@ -390,6 +395,115 @@ static void caches_go_meanwhile(void **state)
 		kmem_cache_destroy(made[i]);
 }
 
+/* --- free pages ------------------------------------------------------------------------------- */
+
+static size_t dirty_before;
+
+/* No call returns more than one round and its own frees do, each within this bound. */
+static void see_call(void)
+{
+	size_t now = page_usage().dirty;
+
+	assert_true(now + 2 * PAGE_DISCARD_MAX >= dirty_before);
+	dirty_before = now;
+}
+
+/* Slow paths that free no page: the objects stay in sheaves. */
+static void call_slow_paths(void)
+{
+	static void *objects[SLOW];
+
+	dirty_before = page_usage().dirty;
+	for (unsigned int i = 0; i < SLOW; i++) {
+		objects[i] = kmem_cache_alloc(busy, GFP_KERNEL);
+		see_call();
+	}
+	for (unsigned int i = 0; i < SLOW; i++) {
+		kmem_cache_free(busy, objects[i]);
+		see_call();
+	}
+}
+
+static void call_and_see_for_ms(unsigned int ms)
+{
+	for (unsigned int i = 0; i < ms; i += DECAY_TICK_MS) {
+		clock_pass_ms(DECAY_TICK_MS);
+		call_slow_paths();
+	}
+}
+
+static void use_and_free(unsigned int chunks)
+{
+	static struct slab *runs[HEAP];
+
+	for (unsigned int i = 0; i < chunks; i++)
+		runs[i] = page_alloc(0, CHUNK_ORDER);
+	for (unsigned int i = 0; i < chunks; i++)
+		page_free(runs[i], CHUNK_ORDER);
+}
+
+static void free_pages_go_back_in_any_slow_call(void **state)
+{
+	size_t before, begin;
+
+	(void)state;
+	if (os_options.tiny)
+		skip();
+	call_and_see_for_ms(2 * DECAY);
+	page_trim();
+	begin = page_usage().used;
+	use_and_free(CHUNKS);
+	before = page_usage().dirty;
+	assert_true(before >= CHUNKS * OS_HUGE);
+	/* For a moment nothing is returned, ... */
+	call_slow_paths();
+	assert_true(page_usage().dirty >= CHUNKS * OS_HUGE);
+	call_and_see_for_ms(DECAY / DECAY_LATELY - DECAY_TICK_MS);
+	assert_true(page_usage().dirty >= CHUNKS * OS_HUGE);
+	/* ... half of it in a quarter of the time, ... */
+	call_and_see_for_ms(DECAY / 4 - DECAY / DECAY_LATELY + 2 * DECAY_TICK_MS);
+	assert_true(page_usage().dirty < before * 3 / 4);
+	assert_true(page_usage().dirty > before / 4);
+	/* ... and in the end everything but what may always stay. */
+	call_and_see_for_ms(DECAY);
+	assert_true(page_usage().dirty <= PAGE_KEEP_CHUNKS + CHUNKS * OS_HUGE / 100);
+	/* The system may have given this thread another index, whose slot takes memory. */
+	assert_true(page_usage().used < begin + OS_HUGE);
+}
+
+static void nothing_goes_while_nothing_is_called(void **state)
+{
+	size_t before;
+
+	(void)state;
+	if (os_options.tiny)
+		skip();
+	use_and_free(CHUNKS);
+	before = page_usage().dirty;
+	clock_pass_ms(100 * DECAY);
+	assert_int_equal(page_usage().dirty, before);
+	call_slow_paths();
+	assert_true(page_usage().dirty < before);
+}
+
+/* Each slow call after a pause does a round, until all that is due is returned. */
+static void a_large_heap_goes_soon_after_a_pause(void **state)
+{
+	size_t most = PAGE_KEEP_CHUNKS + HEAP * OS_HUGE / 100;
+	unsigned int turns = 0;
+
+	(void)state;
+	if (os_options.tiny)
+		skip();
+	os.memory = SIZE_MAX;
+	use_and_free(HEAP);
+	assert_true(page_usage().dirty >= HEAP * OS_HUGE);
+	clock_pass_ms(2 * DECAY);
+	while (page_usage().dirty > most && turns++ < 20)
+		call_slow_paths();
+	assert_true(page_usage().dirty <= most);
+}
+
 static int set_up(void **state)
 {
 	char name[32];
@@ -409,7 +523,11 @@ static int set_up(void **state)
 
 int main(void)
 {
+	/* Free pages first: the others leave some on another node, which go at other times. */
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(free_pages_go_back_in_any_slow_call),
+		cmocka_unit_test(nothing_goes_while_nothing_is_called),
+		cmocka_unit_test(a_large_heap_goes_soon_after_a_pause),
 		cmocka_unit_test(a_burst_of_threads_is_over),
 		cmocka_unit_test(sheaves_that_lie_in_a_barn_go),
 		cmocka_unit_test(a_cache_that_nobody_uses_goes),
