@@ -236,6 +236,14 @@ void slab_give(struct slab_cache *cache, void *const *objects, unsigned int n, c
  * (drain_marks.h). */
 void slab_give_nolock(struct slab_cache *cache, void *object, const char *call);
 
+/* Index of an object in its slab; SLAB_NO_OBJECT if the address is not an object's first byte. */
+unsigned int slab_index(const struct slab_cache *cache, const struct slab *slab,
+			const void *object);
+
+/*
+ * --- wrong.c -----------------------------------------------------------------------------------
+ */
+
 /*
  * Report and leave out those of the last `newest` of n objects that do not belong to this cache;
  * returns how many are left. Checks only the pages' owners: slab_give() checks everything.
@@ -254,9 +262,6 @@ void slab_report_double(struct slab_cache *cache, void *object, const char *call
  * there. */
 char *slab_object_around(const struct slab_cache *cache, const struct slab *slab,
 			 const void *address);
-/* Index of an object in its slab; SLAB_NO_OBJECT if the address is not an object's first byte. */
-unsigned int slab_index(const struct slab_cache *cache, const struct slab *slab,
-			const void *object);
 
 /*
  * --- shrink.c ----------------------------------------------------------------------------------
