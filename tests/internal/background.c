@@ -30,10 +30,10 @@
 #include "percpu/drain.h"
 
 enum {
-	OBJECTS = 100000,
+	OBJECTS = 40000, /* several times the memory that nodes keep */
 	SIZE = 512,
 	FORKS = 20,
-	AT_ONCE = 5, /* children: each sleeps most of its time, and needs 50 MiB */
+	AT_ONCE = 5, /* children: each sleeps most of its time, and needs 20 MiB */
 };
 
 static struct kmem_cache *s;
