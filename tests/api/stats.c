@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Statistics of a cache: each counter changes with the event that it names, and sums are conserved. */
+/* Statistics of a cache: each counter changes with the event it names, and sums are conserved. */
 #include <pthread.h>
 #include <sheaf/debug.h>
 #include <sheaf/stats.h>

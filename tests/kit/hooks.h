@@ -34,6 +34,17 @@ void hook_drain_stock(struct kmem_group *g);
 /* After the first use: begin the random numbers by which objects become samples. */
 void hook_seed_samples(uint64_t seed);
 
+/* The cache of a block from kmalloc(); the next of kmalloc()'s caches, after NULL the first. */
+struct kmem_cache *hook_cache_of(const void *block);
+struct kmem_cache *hook_next_of_kmalloc(const struct kmem_cache *s);
+
+/* May the calling thread use sections: does the kernel write its CPU's number? */
+bool hook_is_registered(void);
+
+/* Has the cache no sheaves in row 0, and is nothing in the one that stands for those of all closed
+ * rows? */
+bool hook_row_0_is_closed(const struct kmem_cache *s);
+
 /* Does the library mark memory for a sanitizer or valgrind? */
 bool hook_has_tools(void);
 /* From now on the library marks no memory as free for sanitizers, so that a test may access it. */

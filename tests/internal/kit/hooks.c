@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include "kit/hooks.h"
 
+#include "cache/block.h"
 #include "cache/cache.h"
+#include "cache/list.h"
 #include "cache/process.h"
 #include "debug/sample.h"
 #include "group/group.h"
@@ -9,8 +11,10 @@
 #include "os/enter_program.h"
 #include "os/machine.h"
 #include "os/report/report.h"
+#include "os/section.h"
 #include "page/page.h"
 #include "page/pool.h"
+#include "percpu/rows.h"
 
 void hook_forget_misuse(void)
 {
@@ -53,6 +57,32 @@ void hook_seed_samples(uint64_t seed)
 {
 	if (caches_ready())
 		sample_seed(seed);
+}
+
+struct kmem_cache *hook_cache_of(const void *block)
+{
+	return block_of(block).cache;
+}
+
+struct kmem_cache *hook_next_of_kmalloc(const struct kmem_cache *s)
+{
+	struct kmem_cache *next = s ? s->next : caches.first;
+
+	while (next && !(next->flags & CACHE_KMALLOC))
+		next = next->next;
+	return next;
+}
+
+bool hook_is_registered(void)
+{
+	return os.backend == OS_BACKEND_RSEQ && os_registered();
+}
+
+bool hook_row_0_is_closed(const struct kmem_cache *s)
+{
+	const struct slot *slot = (const struct slot *)s;
+
+	return slot->main == &sheaf_bootstrap && sheaf_bootstrap.size == 0;
 }
 
 bool hook_has_tools(void)

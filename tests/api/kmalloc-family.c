@@ -6,15 +6,13 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "internal/kit/blocks.h"
+#include "kit/cache.h"
 #include "kit/check.h"
+#include "kit/hooks.h"
 #include "kit/needs.h"
 #include "kit/process.h"
 #include "kit/random.h"
 #include "kit/unit.h"
-#include "kmalloc/kmalloc.h"
-#include "os/options/options.h"
-#include "page/page.h"
 
 enum {
 	MiB = 1 << 20,
@@ -36,6 +34,15 @@ static void *first_user(void *seen)
 	return NULL;
 }
 
+static unsigned int nr_classes(void)
+{
+	unsigned int n = 0;
+
+	for (size_t size = 0; size < KMALLOC_MAX_CACHE_SIZE; n++)
+		size = kmalloc_size_roundup(size + 1);
+	return n;
+}
+
 /* Caches and their sheaves are made once (KMALLOC-K2). Must run first. */
 static void family_is_made_once_by_many_threads(void **state)
 {
@@ -54,13 +61,12 @@ static void family_is_made_once_by_many_threads(void **state)
 	for (int i = 0; i < THREADS; i++)
 		pthread_join(threads[i], NULL);
 	sheaf_stats(&stats);
-	assert_int_equal(stats.caches,
-			 (KMALLOC_CACHES - 1) * (os_options.random_kmalloc_caches ?: 1));
-	s = cache_of(seen[0]);
-	assert_int_equal(sheaf_capacity(&s->sheaf) == 0, cache_is_checked(s) || os_options.tiny);
+	assert_int_equal(stats.caches, nr_classes() * sets_of_kmalloc());
+	s = hook_cache_of(seen[0]);
+	assert_int_equal(look(s).sheaf_capacity == 0, has_slab_debug() || is_tiny());
 	for (int i = 0; i < THREADS; i++) {
 		assert_non_null(seen[i]);
-		assert_ptr_equal(cache_of(seen[i]), s);
+		assert_ptr_equal(hook_cache_of(seen[i]), s);
 		kfree(seen[i]);
 	}
 }
@@ -75,10 +81,10 @@ static void names_are_the_kernels(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(some) / sizeof(some[0]); i++) {
 		void *p = kmalloc(some[i].size, GFP_KERNEL);
-		const char *name = cache_of(p)->name;
+		struct kmem_cache_stats stats = look(hook_cache_of(p));
 
-		assert_memory_equal(name, "kmalloc-", 8);
-		assert_string_equal(strrchr(name, '-') + 1, some[i].name);
+		assert_memory_equal(stats.name, "kmalloc-", 8);
+		assert_string_equal(strrchr(stats.name, '-') + 1, some[i].name);
 		kfree(p);
 	}
 }
@@ -88,16 +94,19 @@ static void slabs_are_nearly_whole(void **state)
 {
 	(void)state;
 	needs(NEED_SHEAVES);
-	if (os_options.max_order != 3)
+	if (option_number("slab_max_order", 3) != 3)
 		skip();
-	for (size_t i = 1; i < KMALLOC_CACHES; i++) {
-		void *p = kmalloc(kmalloc_sizes[i], GFP_KERNEL);
-		const struct slab_cache *cache = &cache_of(p)->sheaf.slab;
-		size_t bytes = OS_PAGE << cache->oo.order;
+	for (size_t size = 0; size < KMALLOC_MAX_CACHE_SIZE;) {
+		struct kmem_cache_stats stats;
+		size_t bytes;
+		void *p;
 
-		assert_int_equal(kmalloc_sizes[i], kmalloc_size_roundup(kmalloc_sizes[i]));
-		assert_int_equal(cache->object_size, kmalloc_sizes[i]);
-		assert_true((bytes - (size_t)cache->oo.objects * cache->size) * 8 <= bytes);
+		size = kmalloc_size_roundup(size + 1);
+		p = kmalloc(size, GFP_KERNEL);
+		stats = look(hook_cache_of(p));
+		bytes = (size_t)4096 << stats.order;
+		assert_int_equal(stats.object_size, size);
+		assert_true((bytes - (size_t)stats.objs_per_slab * stats.slab_size) * 8 <= bytes);
 		kfree(p);
 	}
 }
@@ -111,13 +120,13 @@ static void buckets_are_apart(void **state)
 	void *large = kmem_buckets_valloc(set, 6 * MiB, GFP_KERNEL);
 
 	(void)state;
-	assert_string_equal(cache_of(mine)->name, "set-112");
-	assert_ptr_not_equal(cache_of(mine), cache_of(theirs));
+	assert_string_equal(look(hook_cache_of(mine)).name, "set-112");
+	assert_ptr_not_equal(hook_cache_of(mine), hook_cache_of(theirs));
 	assert_ptr_equal(kmem_buckets_alloc(set, 0, GFP_KERNEL), ZERO_SIZE_PTR);
 	assert_int_equal(ksize(large), 6 * MiB);
 	kfree(theirs);
 	theirs = kmem_buckets_alloc(NULL, 100, GFP_KERNEL);
-	assert_memory_equal(cache_of(theirs)->name, "kmalloc", 7);
+	assert_memory_equal(look(hook_cache_of(theirs)).name, "kmalloc", 7);
 	kfree(mine);
 	kfree(theirs);
 	kvfree(large);
@@ -132,7 +141,7 @@ static void users_caches_are_not_merged(void **state)
 	void *p = kmalloc(64, GFP_KERNEL);
 
 	(void)state;
-	assert_ptr_not_equal(cache_of(p), s);
+	assert_ptr_not_equal(hook_cache_of(p), s);
 	kfree(p);
 	kmem_cache_destroy(s);
 }
@@ -141,14 +150,8 @@ static size_t in_use_of_family(void)
 {
 	size_t n = 0;
 
-	for (struct kmem_cache *s = caches.first; s; s = s->next) {
-		struct kmem_cache_stats stats;
-
-		if (!(s->flags & CACHE_KMALLOC))
-			continue;
-		kmem_cache_stats(s, &stats);
-		n += stats.objects_in_use;
-	}
+	for (struct kmem_cache *s = NULL; (s = hook_next_of_kmalloc(s));)
+		n += look(s).objects_in_use;
 	return n;
 }
 
@@ -170,7 +173,7 @@ static void library_allocates_nothing_here(void **state)
 static void bulk_counts(void **state)
 {
 	void *first = kmalloc(500, GFP_KERNEL), *p[70];
-	struct kmem_cache *s = cache_of(first);
+	struct kmem_cache *s = hook_cache_of(first);
 
 	(void)state;
 	assert_int_equal(kmem_cache_alloc_bulk(s, GFP_KERNEL, 70, p), 70);
@@ -221,20 +224,19 @@ static void partitions(void **state)
 	for (int i = 0; i < 9; i++) {
 		void *p = from_place(i), *q = from_place(i);
 
-		of[i] = cache_of(p);
-		assert_ptr_equal(cache_of(q), of[i]);
+		of[i] = hook_cache_of(p);
+		assert_ptr_equal(hook_cache_of(q), of[i]);
 		if (of[i] != of[0])
 			other = of[i];
 		kfree(p);
 		kfree(q);
 	}
-	if (os_options.random_kmalloc_caches < 2)
+	if (sets_of_kmalloc() < 2)
 		assert_null(other);
 	else
 		assert_non_null(other);
 	if (other)
-		assert_non_null(
-			strstr(strstr(of[0]->name, "rnd") ? of[0]->name : other->name, "rnd"));
+		assert_true(strstr(look(of[0]).name, "rnd") || strstr(look(other).name, "rnd"));
 }
 
 /* --- many threads ----------------------------------------------------------------------------- */
@@ -302,9 +304,8 @@ static void *hammer(void *number)
 
 static void verify_family(void)
 {
-	for (struct kmem_cache *s = caches.first; s; s = s->next)
-		if (s->flags & CACHE_KMALLOC)
-			assert_int_equal(kmem_cache_verify(s), 0);
+	for (struct kmem_cache *s = NULL; (s = hook_next_of_kmalloc(s));)
+		assert_int_equal(kmem_cache_verify(s), 0);
 }
 
 static void storm(void **state)
