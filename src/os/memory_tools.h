@@ -9,7 +9,7 @@
  *   taken    the program owns these bytes; they are undefined, or have a value
  *   resized  it asked for more or fewer bytes of a block
  *   freed    nobody may use them
- *   close    the same, of bytes that were no block: red zones, pages that are free
+ *   close    nobody may use these bytes, which were no block: red zones, free pages
  *   open     the library uses these bytes, or any code may
  *
  * Only src/debug/ reports objects, so a tool knows only the objects of debug caches; under a tool,

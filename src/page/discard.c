@@ -10,9 +10,9 @@
 
 /*
  * Work is counted in pages that return one by one. A call of the system costs as much as some
- * pages; the first part of a chunk that goes breaks a huge page; a whole one costs less than its
- * pages. A call may do STEP, more if the last one was some time ago, and one for each page that was
- * freed beyond the limit, up to MOST_WORK, which is PAGE_DISCARD_MAX in whole chunks.
+ * pages; the first part of a chunk that is returned breaks a huge page; a whole chunk costs less
+ * than its pages. A call may do STEP, more if the last one was some time ago, and one for each page
+ * that was freed beyond the limit, up to MOST_WORK, which is PAGE_DISCARD_MAX in whole chunks.
  */
 #define STEP	   4096
 #define MOST_WORK  (2 * STEP)

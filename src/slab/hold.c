@@ -7,7 +7,7 @@
  *
  *   on its node's list  --removed--.
  *   full, on no list    --marked----> held by us --> listed again, full again, or, if it is empty,
- *                                                    given back to the page layer
+ *                                                    returned to the page layer
  *
  * If another thread holds a slab, this thread waits for it. If that takes too long, the slab is
  * left out, and counted.

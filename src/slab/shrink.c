@@ -11,7 +11,7 @@
 #include "slab/partial.h"
 #include "slab/slab.h"
 
-/* Returns the number of slabs that went, SLAB_STEP at most. With the node's lock held, which is
+/* Returns the number of freed slabs, SLAB_STEP at most. With the node's lock held, which is
  * released. */
 static unsigned int free_unused(struct slab_cache *cache, struct slab_node *node)
 {
