@@ -3,6 +3,9 @@
 #include "page/map_kept.h"
 
 #include <pthread.h>
+#include <sheaf/kmalloc.h>
+#include <sheaf/limit.h>
+#include <sheaf/shrinker.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -415,6 +418,83 @@ static void threads_share_them(void **state)
 	assert_true(page_limit.held <= held + THREADS * leaf);
 }
 
+/* --- limits ----------------------------------------------------------------------------------- */
+
+/* Free pages that were not returned are held already: the limit refuses none of them, even if clean
+ * ones are found first (LIMIT-H2). */
+static void held_pages_serve_at_the_limit(void)
+{
+	struct slab *first, *run;
+
+	first = page_alloc(0, PAGE_MAX_ORDER);
+	run = page_alloc(0, 0);
+	CHECK(first && run);
+	page_free(first, PAGE_MAX_ORDER);
+	/* slub_tiny returns all pages immediately. */
+	if (page_usage().dirty < 2 * MiB)
+		return;
+	CHECK(sheaf_set_limits(0, page_limit.held << OS_PAGE_SHIFT) == 0);
+	for (unsigned int order = 3; order < PAGE_MAX_ORDER; order++)
+		CHECK(page_alloc(0, order));
+	while (page_alloc(0, 0))
+		;
+	CHECK(page_usage().dirty == 0);
+	CHECK(page_limit.held == page_limit.hard);
+	sheaf_set_limits(0, 0);
+}
+
+static void *taken;
+
+static unsigned long some(struct shrinker *shrinker, struct shrink_control *sc)
+{
+	(void)shrinker;
+	(void)sc;
+	return 1000;
+}
+
+static unsigned long takes_a_block(struct shrinker *shrinker, struct shrink_control *sc)
+{
+	(void)shrinker;
+	(void)sc;
+	if (!taken)
+		taken = kvmalloc(8 * MiB, GFP_NOWAIT);
+	return SHRINK_STOP;
+}
+
+/* A block that waits, and into which another one may grow, is taken by another thread: there is no
+ * room for two, but there is for the part by which it grows. */
+static void a_block_grows_without_the_one_that_waits(void)
+{
+	struct shrinker *shrinker = shrinker_alloc(0, "takes");
+	char *p = kvmalloc(4 * MiB, GFP_KERNEL), *q;
+
+	CHECK(shrinker);
+	shrinker->count_objects = some;
+	shrinker->scan_objects = takes_a_block;
+	shrinker_register(shrinker);
+	memset(p, 7, 4 * MiB);
+	kvfree(kvmalloc(8 * MiB, GFP_KERNEL));
+	page_set_limits(1, page_limit.held * OS_PAGE + 4 * MiB);
+	q = kvrealloc(p, 8 * MiB, GFP_KERNEL);
+	CHECK(q && q[0] == 7 && q[4 * MiB - 1] == 7);
+	page_set_limits(0, 0);
+	kvfree(q);
+	kvfree(taken);
+	shrinker_free(shrinker);
+}
+
+static void held_pages_serve_at_the_limit_in_child(void **state)
+{
+	(void)state;
+	assert_int_equal(in_child(held_pages_serve_at_the_limit), 0);
+}
+
+static void a_block_grows_without_the_one_that_waits_in_child(void **state)
+{
+	(void)state;
+	assert_int_equal(in_child(a_block_grows_without_the_one_that_waits), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -434,6 +514,8 @@ int main(void)
 		cmocka_unit_test_setup(they_make_room_where_the_system_has_none, begin),
 		cmocka_unit_test_setup(freed_while_it_grows, begin),
 		cmocka_unit_test_setup(threads_share_them, begin),
+		cmocka_unit_test(held_pages_serve_at_the_limit_in_child),
+		cmocka_unit_test_setup(a_block_grows_without_the_one_that_waits_in_child, begin),
 	};
 
 	return cmocka_run_group_tests_name("freed-mappings", tests, setup, NULL);

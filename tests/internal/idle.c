@@ -523,7 +523,7 @@ static int set_up(void **state)
 
 int main(void)
 {
-	/* Free pages first: the others leave some on another node, which go at other times. */
+	/* Free pages first: their times are exact to two ticks, and nodes take turns. */
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(free_pages_go_back_in_any_slow_call),
 		cmocka_unit_test(nothing_goes_while_nothing_is_called),

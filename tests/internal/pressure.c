@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "cache/process.h"
+#include "cache/reclaim.h"
 #include "kit/cache.h"
 #include "kit/capture.h"
 #include "kit/clock.h"
@@ -180,6 +181,18 @@ static void a_child_asks_for_itself(void **state)
 	assert_int_equal(in_child(ask_again), 0);
 }
 
+/* __GFP_NOFAIL that may not reclaim does not call the program. */
+static void shrinkers_are_not_called_by_who_may_not_wait(void **state)
+{
+	unsigned int before = asked;
+
+	(void)state;
+	reclaim_everything(NULL, GFP_NOWAIT | __GFP_NOFAIL);
+	assert_int_equal(asked, before);
+	reclaim_everything(NULL, GFP_KERNEL | __GFP_NOFAIL);
+	assert_int_equal(asked, before + 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -188,6 +201,7 @@ int main(void)
 		cmocka_unit_test(pressure_reclaims_and_ends),
 		cmocka_unit_test(the_programs_own_limit_comes_back),
 		cmocka_unit_test(a_child_asks_for_itself),
+		cmocka_unit_test(shrinkers_are_not_called_by_who_may_not_wait),
 	};
 	struct shrinker *shrinker;
 

@@ -596,6 +596,36 @@ static void small_slabs(void **state)
 	assert_int_equal(in_child(fall_back_beside_another_cache), 0);
 }
 
+/* A refill takes the pages of several slabs at once. Those that its cache's limit refuses were not
+ * touched: they cost no memory when they are returned. */
+static void refused_pages(void)
+{
+	struct kmem_cache *s = kmem_cache_create("refused", 1024, NULL, SLAB_NO_MERGE);
+	static void *objects[OBJECTS];
+	struct slab_cache *cache = &s->sheaf.slab;
+	size_t bytes = OS_PAGE << cache->oo.order;
+	unsigned int n = cache->oo.objects;
+	struct page_usage before, after;
+
+	CHECK(slab_take(cache, 0, SLAB_THIS_NODE, objects, n) == n);
+	CHECK(kmem_cache_set_limit(s, 3 * bytes) == 0);
+	page_trim();
+	before = page_usage();
+	CHECK(slab_take(cache, 0, SLAB_THIS_NODE, objects + n, 7 * n) == 2 * n);
+	after = page_usage();
+	CHECK(after.used == before.used + 2 * bytes);
+	CHECK(after.dirty <= before.dirty);
+	CHECK(after.used + after.dirty <= before.used + before.dirty + 2 * bytes);
+	slab_give(cache, objects, 3 * n, "test");
+	kmem_cache_destroy(s);
+}
+
+static void refused_pages_stay_clean(void **state)
+{
+	(void)state;
+	assert_int_equal(in_child(refused_pages), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -610,6 +640,7 @@ int main(void)
 		cmocka_unit_test(many_constructed),
 		cmocka_unit_test(constructed_in_part_of_a_word),
 		cmocka_unit_test(small_slabs),
+		cmocka_unit_test(refused_pages_stay_clean),
 	};
 
 	return cmocka_run_group_tests_name("slab", tests, setup, NULL);

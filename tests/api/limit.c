@@ -12,16 +12,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cache/process.h"
-#include "cache/reclaim.h"
 #include "kit/cache.h"
 #include "kit/capture.h"
 #include "kit/process.h"
 #include "kit/sanitizers.h"
 #include "kit/unit.h"
-#include "page/limit.h"
-#include "page/map.h"
-#include "page/page.h"
 
 enum {
 	SIZE = 1024,
@@ -33,6 +28,8 @@ enum {
 	ROUNDS = 2000,
 #endif
 	MIB = 1 << 20,
+	PAGE = 4096,
+	PIECE = 32 * MIB, /* the most that one call returns to the system */
 };
 
 static void *objects[MANY];
@@ -91,7 +88,7 @@ static void the_hard_limit_holds(void)
 	CHECK(!kvmalloc(16 * MIB, GFP_KERNEL | __GFP_NOWARN));
 	CHECK(held() <= hard && failures() == 5);
 	sheaf_stats(&stats);
-	CHECK(stats.hard_limit == hard / OS_PAGE * OS_PAGE);
+	CHECK(stats.hard_limit == hard / PAGE * PAGE);
 	n = take_all(s, GFP_KERNEL, n);
 	CHECK(n < MANY && failures() == 6);
 	CHECK(!kmem_cache_alloc_bulk(s, GFP_KERNEL, 64, objects + n) && failures() == 7);
@@ -114,30 +111,6 @@ static void the_hard_limit_holds(void)
 	CHECK(held() < hard);
 	kmem_cache_destroy(s);
 	kmem_cache_destroy(other);
-}
-
-/* Free pages that were not returned are held already: the limit refuses none of them, even if clean
- * ones are found first (LIMIT-H2). */
-static void held_pages_serve_at_the_limit(void)
-{
-	struct slab *first, *run;
-
-	CHECK(caches_ready());
-	first = page_alloc(0, PAGE_MAX_ORDER);
-	run = page_alloc(0, 0);
-	CHECK(first && run);
-	page_free(first, PAGE_MAX_ORDER);
-	/* slub_tiny returns all pages immediately. */
-	if (page_usage().dirty < 2 * MIB)
-		return;
-	CHECK(sheaf_set_limits(0, held()) == 0);
-	for (unsigned int order = 3; order < PAGE_MAX_ORDER; order++)
-		CHECK(page_alloc(0, order));
-	while (page_alloc(0, 0))
-		;
-	CHECK(page_usage().dirty == 0);
-	CHECK(held() == page_limit.hard << OS_PAGE_SHIFT);
-	sheaf_set_limits(0, 0);
 }
 
 static void wrong_and_large_limits(void)
@@ -176,6 +149,7 @@ static void wrong_and_large_limits(void)
 static void above_soft_nothing_waits(void)
 {
 	struct kmem_cache *s = make("soft", SIZE, 0);
+	struct sheaf_stats stats;
 	unsigned int n = 0;
 
 	CHECK(sheaf_set_limits(held() + 4 * MIB, 0) == 0);
@@ -183,7 +157,8 @@ static void above_soft_nothing_waits(void)
 		CHECK((objects[n++] = kmem_cache_alloc(s, GFP_KERNEL)) != NULL);
 	free_all(s, 0, n);
 	/* Without the limit, 64 MiB would wait; a call's piece is bounded. */
-	CHECK(page_usage().dirty <= 4 * MIB + 2 * PAGE_DISCARD_MAX);
+	sheaf_stats(&stats);
+	CHECK(stats.free_bytes <= 4 * MIB + 2 * PIECE);
 	kmem_cache_destroy(s);
 }
 
@@ -288,7 +263,7 @@ static void above_soft(unsigned int (*call)(struct kmem_cache *s, unsigned int n
 	sheaf_set_limits(MIB, 0);
 	for (unsigned int n = 0; n < MANY && !scans;) {
 		n = call(s, n);
-		os_sleep_briefly();
+		usleep(50);
 	}
 	CHECK(scans && nr_cached >= 2000 && nr_cached < 4000);
 	sheaf_set_limits(0, 0);
@@ -420,7 +395,7 @@ static void odd_shrinkers(void)
 {
 	struct shrinker *shrinker = add(stops);
 
-	CHECK(caches_ready());
+	kfree(kmalloc(64, GFP_KERNEL));
 	sheaf_trim(0);
 	CHECK(scans == 1);
 	capture_begin(&captured);
@@ -458,51 +433,6 @@ static void odd_shrinkers(void)
 	shrinker_free(shrinker);
 }
 
-/* __GFP_NOFAIL that may not reclaim does not call the program. */
-static void shrinkers_are_not_called_by_who_may_not_wait(void)
-{
-	struct shrinker *shrinker = add(stops);
-
-	CHECK(caches_ready());
-	scans = 0;
-	reclaim_everything(NULL, GFP_NOWAIT | __GFP_NOFAIL);
-	CHECK(scans == 0);
-	reclaim_everything(NULL, GFP_KERNEL | __GFP_NOFAIL);
-	CHECK(scans == 1);
-	shrinker_free(shrinker);
-}
-
-static void *taken;
-
-static unsigned long takes_a_block(struct shrinker *shrinker, struct shrink_control *sc)
-{
-	(void)shrinker;
-	(void)sc;
-	if (!taken)
-		taken = kvmalloc(8 * MIB, GFP_NOWAIT);
-	return SHRINK_STOP;
-}
-
-/* A block that waits, and into which another one may grow, is taken by another thread: there is no
- * room for two, but there is for the part by which it grows. */
-static void a_block_grows_without_the_one_that_waits(void)
-{
-	struct shrinker *shrinker = add(takes_a_block);
-	char *p = kvmalloc(4 * MIB, GFP_KERNEL), *q;
-
-	if (os.tools)
-		return;
-	memset(p, 7, 4 * MIB);
-	kvfree(kvmalloc(8 * MIB, GFP_KERNEL));
-	page_set_limits(1, page_limit.held * OS_PAGE + 4 * MIB);
-	q = kvrealloc(p, 8 * MIB, GFP_KERNEL);
-	CHECK(q && q[0] == 7 && q[4 * MIB - 1] == 7);
-	page_set_limits(0, 0);
-	kvfree(q);
-	kvfree(taken);
-	shrinker_free(shrinker);
-}
-
 /* --- one cache -------------------------------------------------------------------------------- */
 
 /* Memory that a call took before it failed is freed again; it counts until then. */
@@ -521,30 +451,6 @@ static void a_limit_refuses_many_at_once(void)
 	kmem_cache_destroy(s);
 }
 
-/* A refill takes the pages of several slabs at once. Those that its cache's limit refuses were not
- * touched: they cost no memory when they are returned. */
-static void refused_pages_stay_clean(void)
-{
-	struct kmem_cache *s = make("refused", SIZE, 0);
-	struct slab_cache *cache = &s->sheaf.slab;
-	size_t bytes = OS_PAGE << cache->oo.order, held_before;
-	unsigned int n = cache->oo.objects;
-	struct page_usage before, after;
-
-	CHECK(slab_take(cache, 0, SLAB_THIS_NODE, objects, n) == n);
-	CHECK(kmem_cache_set_limit(s, 3 * bytes) == 0);
-	page_trim();
-	before = page_usage();
-	held_before = held();
-	CHECK(slab_take(cache, 0, SLAB_THIS_NODE, objects + n, 7 * n) == 2 * n);
-	after = page_usage();
-	CHECK(after.used == before.used + 2 * bytes);
-	CHECK(after.dirty <= before.dirty);
-	CHECK(held() <= held_before + 2 * bytes);
-	slab_give(cache, objects, 3 * n, "test");
-	kmem_cache_destroy(s);
-}
-
 /* There are objects, but no memory for the numbers of their group. */
 static void no_room_for_owners_counts(void)
 {
@@ -555,7 +461,7 @@ static void no_room_for_owners_counts(void)
 	CHECK(group && s);
 	kmem_group_restore_current(kmem_group_get(group));
 	CHECK((objects[0] = kmem_cache_alloc(s, GFP_KERNEL)) != NULL);
-	sheaf_set_limits(0, held() + 16 * OS_PAGE);
+	sheaf_set_limits(0, held() + 16 * PAGE);
 	n = take_all(s, GFP_NOWAIT, 1);
 	CHECK(n < MANY && failures() == 1);
 	sheaf_set_limits(0, 0);
@@ -619,6 +525,7 @@ static void a_limited_cache_stays_alone(void)
 
 static void *use(void *cache)
 {
+	struct sheaf_stats stats;
 	void *own[64];
 
 	for (unsigned int round = 0; round < ROUNDS; round++) {
@@ -627,11 +534,12 @@ static void *use(void *cache)
 
 		while (n < 64 && (own[n] = kmem_cache_alloc(cache, flags)) != NULL)
 			memset(own[n++], (int)round, SIZE);
-		CHECK(page_usage().used <= page_limit.hard << OS_PAGE_SHIFT);
+		sheaf_stats(&stats);
+		CHECK(stats.used_bytes <= stats.hard_limit);
 		while (n)
 			kmem_cache_free(cache, own[--n]);
 		if (round % 64 == 0)
-			kvfree(kvmalloc(2 * MIB + OS_PAGE, flags | __GFP_NOWARN));
+			kvfree(kvmalloc(2 * MIB + PAGE, flags | __GFP_NOWARN));
 	}
 	return NULL;
 }
@@ -704,7 +612,6 @@ static void refusals_are_for_oneself(void)
 	}
 
 IN_CHILD(the_hard_limit_holds)
-IN_CHILD(held_pages_serve_at_the_limit)
 IN_CHILD(wrong_and_large_limits)
 IN_CHILD(above_soft_nothing_waits)
 IN_CHILD(shrinkers_make_room)
@@ -714,10 +621,7 @@ IN_CHILD(shrinkers_hear_of_soft_in_prefill)
 IN_CHILD(shrinkers_hear_of_soft_on_a_node)
 IN_CHILD(shrinkers_hear_of_soft_in_refill)
 IN_CHILD(odd_shrinkers)
-IN_CHILD(shrinkers_are_not_called_by_who_may_not_wait)
-IN_CHILD(a_block_grows_without_the_one_that_waits)
 IN_CHILD(a_limit_refuses_many_at_once)
-IN_CHILD(refused_pages_stay_clean)
 IN_CHILD(no_room_for_owners_counts)
 IN_CHILD(a_cache_is_limited)
 IN_CHILD(a_limited_cache_stays_alone)
@@ -728,7 +632,6 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_hard_limit_holds_in_child),
-		cmocka_unit_test(held_pages_serve_at_the_limit_in_child),
 		cmocka_unit_test(wrong_and_large_limits_in_child),
 		cmocka_unit_test(above_soft_nothing_waits_in_child),
 		cmocka_unit_test(shrinkers_make_room_in_child),
@@ -738,10 +641,7 @@ int main(void)
 		cmocka_unit_test(shrinkers_hear_of_soft_on_a_node_in_child),
 		cmocka_unit_test(shrinkers_hear_of_soft_in_refill_in_child),
 		cmocka_unit_test(odd_shrinkers_in_child),
-		cmocka_unit_test(shrinkers_are_not_called_by_who_may_not_wait_in_child),
-		cmocka_unit_test(a_block_grows_without_the_one_that_waits_in_child),
 		cmocka_unit_test(a_limit_refuses_many_at_once_in_child),
-		cmocka_unit_test(refused_pages_stay_clean_in_child),
 		cmocka_unit_test(no_room_for_owners_counts_in_child),
 		cmocka_unit_test(a_cache_is_limited_in_child),
 		cmocka_unit_test(a_limited_cache_stays_alone_in_child),
