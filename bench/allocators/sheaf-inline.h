@@ -1,4 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-/* libsheaf in a program that defines SHEAF_INLINE: the common operations make no call. */
-#define SHEAF_INLINE
+/* libsheaf with its common operations in place. */
+#define BENCH_IN_PLACE
 #include "sheaf.h"

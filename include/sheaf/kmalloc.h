@@ -38,9 +38,8 @@ extern "C" {
 
 /*
  * Private: only kmalloc() below reads it. The cache for each size, in words of 8 bytes, up to
- * SHEAF_KMALLOC_WORDS words; and in bytes, for small sizes that are constants. The entry tells a
- * debug cache which size was requested: the bytes after the request are a red zone. Sizes that are
- * not constants then exceed `most`, and are passed to a call.
+ * SHEAF_KMALLOC_WORDS words. Where the library must know the size itself, or which code asks, the
+ * entry says that the call is to be made.
  *
  * Neither the sizes of caches nor their number are compiled into programs, because they may differ
  * between versions of the library. Programs reach the table through a pointer that never changes:
@@ -48,16 +47,13 @@ extern "C" {
  * variable can never grow.
  */
 #define SHEAF_KMALLOC_WORDS 1024
-#define SHEAF_KMALLOC_EXACT 127
 struct sheaf_kmalloc_table {
-	/* First, so that compilers need no instruction to add its offset. */
 	struct kmem_cache *by_words[SHEAF_KMALLOC_WORDS + 1];
-	size_t most; /* bytes; the library sets it once */
-	struct kmem_cache *exact[SHEAF_KMALLOC_EXACT + 1];
 };
 extern struct sheaf_kmalloc_table *const sheaf_kmalloc_table;
 
-/* Under a sanitizer that watches memory, kmalloc() passes the requested bytes, not words. */
+/* Under a sanitizer that watches memory, kmalloc() is always a call: it passes the requested
+ * bytes, not words. */
 #if defined(__SANITIZE_ADDRESS__)
 #define __SHEAF_SANITIZED 1
 #elif defined(__has_feature)
@@ -69,9 +65,8 @@ extern struct sheaf_kmalloc_table *const sheaf_kmalloc_table;
 #define __SHEAF_SANITIZED 0
 #endif
 
-/* kmalloc() of a size that the table does not serve. */
-SHEAF_FRESH SHEAF_SIZED(1) void *__kmalloc_large(size_t size, gfp_t flags)
-	SHEAF_SYMBOL(__kmalloc_large);
+/* The call behind kmalloc(). */
+SHEAF_FRESH SHEAF_SIZED(1) void *__kmalloc(size_t size, gfp_t flags) SHEAF_SYMBOL(kmalloc);
 
 /*
  * Return at least size bytes, or NULL if there is no memory. The content is undefined; with
@@ -83,19 +78,16 @@ SHEAF_FRESH SHEAF_SIZED(1) void *__kmalloc_large(size_t size, gfp_t flags)
  */
 static __always_inline SHEAF_FRESH SHEAF_SIZED(1) void *kmalloc(size_t size, gfp_t flags)
 {
-	size_t most = sheaf_kmalloc_table->most;
+#if defined(SHEAF_HAS_SECTIONS) && !__SHEAF_SANITIZED
+	if (size <= 8 * SHEAF_KMALLOC_WORDS && !(flags & ~SHEAF_GFP_PLAIN)) {
+		struct kmem_cache *const *entry = &sheaf_kmalloc_table->by_words[(size + 7) >> 3];
+		void *block = SHEAF_POP_INLINE(__atomic_load_n(entry, __ATOMIC_ACQUIRE));
 
-	if (__builtin_constant_p(size))
-		most = 8 * SHEAF_KMALLOC_WORDS;
-	if (__SHEAF_SANITIZED || __builtin_expect(size > most, 0))
-		return __kmalloc_large(size, flags);
-	if (__builtin_constant_p(size) && size % 8 && size <= SHEAF_KMALLOC_EXACT)
-		return kmem_cache_alloc(
-			__atomic_load_n(&sheaf_kmalloc_table->exact[size], __ATOMIC_ACQUIRE),
-			flags);
-	return kmem_cache_alloc(
-		__atomic_load_n(&sheaf_kmalloc_table->by_words[(size + 7) >> 3], __ATOMIC_ACQUIRE),
-		flags);
+		if (block)
+			return block;
+	}
+#endif
+	return __kmalloc(size, flags);
 }
 
 /* Like kmalloc(), zeroed. */

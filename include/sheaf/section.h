@@ -8,22 +8,30 @@
 #ifndef SHEAF_SECTION_H
 #define SHEAF_SECTION_H
 
+#include <stddef.h>
+#include <stdint.h>
+
+/*
+ * The first words of a cache; the rest of it is private. They say where a thread's rseq area is,
+ * from the thread pointer, and where in it the index of the CPU's row is. pop_by or push_by is
+ * SHEAF_BY_CALL or less: make the call.
+ */
+struct sheaf_row_words {
+	uint32_t pop_by, push_by;
+	ptrdiff_t area;
+};
+#define SHEAF_BY_CALL 3u
+
 /*
  * Labels: 1 start, 2 after the commit, 3 descriptor, 4 abort. The rseq area, at the thread pointer
  * + [area]: cpu_id at 4 (negative: not registered), rseq_cs at 8; the index of the row at [id].
- * `?` puts the tables into the group of the function, which the linker may discard.
+ * `?` puts the descriptor into the group of the function, which the linker may discard.
  */
-#define SHEAF_RSEQ_TABLES                                                                          \
+#define SHEAF_RSEQ_DESCRIPTOR                                                                      \
 	".pushsection __rseq_cs, \"aw?\"\n"                                                        \
 	".balign 32\n"                                                                             \
 	"3: .long 0, 0\n"                                                                          \
 	".quad 1f, 2f - 1f, 4f\n"                                                                  \
-	".popsection\n"                                                                            \
-	".pushsection __rseq_cs_ptr_array, \"aw?\"\n"                                              \
-	".quad 3b\n"                                                                               \
-	".popsection\n"                                                                            \
-	".pushsection __rseq_exit_point_array, \"aw?\"\n"                                          \
-	".quad 1f, %l[slow]\n"                                                                     \
 	".popsection\n"
 
 /*
@@ -34,9 +42,9 @@
 
 #if defined(__x86_64__) && defined(__LP64__)
 
-/* The descriptor, the tables that debuggers look for, and the store that arms the section. */
+/* The descriptor, and the store that arms the section. */
 #define SHEAF_RSEQ_BEGIN                                                                           \
-	SHEAF_RSEQ_TABLES                                                                          \
+	SHEAF_RSEQ_DESCRIPTOR                                                                      \
 	"leaq 3b(%%rip), %[t]\n"                                                                   \
 	"movq %[t], %%fs:8(%[area])\n"                                                             \
 	"1:\n"
@@ -93,7 +101,7 @@
 /* x9 and x10 hold the area's address and a scratch value; t becomes the address of the slot's hot
  * words. */
 #define SHEAF_RSEQ_BEGIN                                                                           \
-	SHEAF_RSEQ_TABLES                                                                          \
+	SHEAF_RSEQ_DESCRIPTOR                                                                      \
 	"mrs x9, tpidr_el0\n"                                                                      \
 	"add x9, x9, %[area]\n"                                                                    \
 	"adrp %[t], 3b\n"                                                                          \

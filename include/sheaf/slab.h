@@ -358,16 +358,6 @@ int kmem_cache_set_limit(struct kmem_cache *s, size_t bytes) SHEAF_SYMBOL(kmem_c
 
 /* --- objects ---------------------------------------------------------------------------------- */
 
-/* The first fields of a cache. Only the inline calls below read them; the rest of a cache is
- * private. */
-struct sheaf_calls {
-	void *(*alloc)(struct kmem_cache *s, gfp_t flags);
-	void *(*alloc_plain)(struct kmem_cache *s);
-	void (*free)(struct kmem_cache *s, void *object);
-	/* For SHEAF_INLINE: where in the rseq area the index of the CPU's row is; 0 or 1: call. */
-	uint32_t pop_by, push_by;
-};
-
 #if defined(__SANITIZE_THREAD__)
 #define SHEAF_TSAN 1
 #elif defined(__has_feature)
@@ -379,31 +369,33 @@ struct sheaf_calls {
 #define SHEAF_TSAN 0
 #endif
 
-/* A call of this cache. The library may replace it while threads use the cache: a plain load is the
- * same instruction, but the thread sanitizer accepts only an atomic one. */
-#define SHEAF_CALLS(s) SHEAF_CAST(const struct sheaf_calls *, SHEAF_CAST(const void *, s))
-#define SHEAF_CALL(s, call)                                                                        \
-	(SHEAF_TSAN ? __atomic_load_n(&SHEAF_CALLS(s)->call, __ATOMIC_RELAXED)                     \
-		    : SHEAF_CALLS(s)->call)
-
 /*
- * A program that defines SHEAF_INLINE before it includes this file makes the common allocation and
- * the common free without a call: see <sheaf/inline.h>. Otherwise, and where that file has no
- * sections, these two always fail, and the compiler leaves only the call.
+ * kmem_cache_alloc(), kmem_cache_free() and kmalloc() are in place, without a call, in optimised
+ * code of an executable: see <sheaf/inline.h>. Code that is compiled with -fPIC makes the call,
+ * because it may be part of a library that is unloaded. With SHEAF_INLINE it has them in place,
+ * too, and promises to be linked with -z nodelete. SHEAF_NO_INLINE: always make the call.
  */
-#if defined(SHEAF_INLINE) && !SHEAF_TSAN
+#if !defined(SHEAF_NO_INLINE) && !SHEAF_TSAN
+#if defined(SHEAF_INLINE)
+#define SHEAF_IN_PLACE 1
+#elif defined(__OPTIMIZE__) && !defined(__OPTIMIZE_SIZE__)
+#if !defined(__PIC__) || defined(__PIE__)
+#define SHEAF_IN_PLACE 1
+#endif
+#endif
+#endif
+#ifdef SHEAF_IN_PLACE
 #include <sheaf/inline.h>
 #endif
+/* Where that file has no sections for this machine, these always fail, and the compiler leaves only
+ * the call. */
 #ifndef SHEAF_HAS_SECTIONS
 #define SHEAF_POP_INLINE(s)	     SHEAF_CAST(void *, 0)
 #define SHEAF_PUSH_INLINE(s, object) (0)
 #endif
 
-/* Flags that the fast path can ignore. alloc_plain treats them as GFP_KERNEL, so it serves them
- * only if they allow reclaiming. */
+/* Flags that the fast path can ignore. */
 #define SHEAF_GFP_PLAIN 0xffu
-#define SHEAF_GFP_IS_KERNEL(flags)                                                                 \
-	(((flags) & ~(SHEAF_GFP_PLAIN & ~__GFP_NORETRY)) == 0 && ((flags)&__GFP_DIRECT_RECLAIM))
 
 /*
  * What compilers may assume of results. All are aligned to the word. A fresh block aliases no other
@@ -415,6 +407,11 @@ struct sheaf_calls {
 #define SHEAF_FRESH	   SHEAF_OBJECT __attribute__((__malloc__))
 #define SHEAF_SIZED(...)   __attribute__((__alloc_size__(__VA_ARGS__)))
 
+/* The calls behind the next two. */
+SHEAF_OBJECT void *__kmem_cache_alloc(struct kmem_cache *s, gfp_t flags)
+	SHEAF_SYMBOL(kmem_cache_alloc);
+void __kmem_cache_free(struct kmem_cache *s, void *object) SHEAF_SYMBOL(kmem_cache_free);
+
 /*
  * Return an object, or NULL if there is no memory. Its content is undefined (constructed, if the
  * cache has a ctor). Sleeps only if the flags allow it. With rseq, the common case takes one
@@ -425,16 +422,8 @@ static __always_inline SHEAF_OBJECT void *kmem_cache_alloc(struct kmem_cache *s,
 {
 	void *object = flags & ~SHEAF_GFP_PLAIN ? NULL : SHEAF_POP_INLINE(s);
 
-	if (object)
-		return object;
-	if (__builtin_constant_p(flags) && SHEAF_GFP_IS_KERNEL(flags))
-		return SHEAF_CALL(s, alloc_plain)(s);
-	return SHEAF_CALL(s, alloc)(s, flags);
+	return object ? object : __kmem_cache_alloc(s, flags);
 }
-
-/* Report kmem_cache_free(NULL, object). */
-void __kmem_cache_free_null(void *object) SHEAF_SYMBOL(__kmem_cache_free_null)
-	__attribute__((__cold__));
 
 /*
  * Free an object of this cache; NULL is allowed. If s is NULL, the object is reported and not
@@ -448,26 +437,14 @@ void __kmem_cache_free_null(void *object) SHEAF_SYMBOL(__kmem_cache_free_null)
  */
 static __always_inline void kmem_cache_free(struct kmem_cache *s, void *object)
 {
-	if (__builtin_expect(!s, 0)) {
-		__kmem_cache_free_null(object);
-		return;
-	}
-	if (!SHEAF_PUSH_INLINE(s, object))
-		SHEAF_CALL(s, free)(s, object);
+	if (__builtin_expect(!s, 0) || !SHEAF_PUSH_INLINE(s, object))
+		__kmem_cache_free(s, object);
 }
-
-/* Report kmem_cache_zalloc(NULL, ...); returns NULL. */
-void *__kmem_cache_zalloc_null(void) SHEAF_SYMBOL(__kmem_cache_zalloc_null)
-	__attribute__((__cold__));
 
 /* kmem_cache_alloc() of a zeroed object. If the cache has a ctor, the call reports that and does
  * not clear the object. */
-static __always_inline SHEAF_OBJECT void *kmem_cache_zalloc(struct kmem_cache *s, gfp_t flags)
-{
-	if (__builtin_expect(!s, 0))
-		return __kmem_cache_zalloc_null();
-	return SHEAF_CALL(s, alloc)(s, flags | __GFP_ZERO);
-}
+SHEAF_OBJECT void *kmem_cache_zalloc(struct kmem_cache *s, gfp_t flags)
+	SHEAF_SYMBOL(kmem_cache_zalloc);
 
 /*
  * Return an object on this memory node, or on another node if it has no memory; with

@@ -265,7 +265,7 @@ void *account_alloc(struct kmem_cache *s, gfp_t flags, int node)
 
 void account_begin(struct kmem_cache *s, uint32_t accounted)
 {
-	struct sheaf_calls calls;
+	struct cache_calls calls;
 
 	os_store_relaxed(&os.watched, 1);
 	/* Pairs with the fence in cache_begin_rcu(): it sees this, or this sees its structure. */
@@ -273,11 +273,11 @@ void account_begin(struct kmem_cache *s, uint32_t accounted)
 	os_fence();
 	cache_see_passed(s);
 	calls = account_calls(s, s->calls);
-	os_store_release(&s->calls.push_by, calls.push_by);
-	os_store_release(&s->calls.free, calls.free);
-	/* The others may be exchanged meanwhile: cache_flow_changed(). */
+	/* The call that frees last: begin_unless_begun(). */
 	if (accounted == ACCOUNT_ALL)
-		cache_set_alloc(s, calls);
+		os_store_release(&s->calls.alloc, calls.alloc);
+	cache_choose_words(s);
+	os_store_release(&s->calls.free, calls.free);
 }
 
 void cache_leave_group(struct kmem_cache *s)

@@ -68,7 +68,10 @@ static inline uint32_t account_wanted(const struct kmem_cache *s, gfp_t flags)
 /* The cache has charged objects from now on. */
 void account_begin(struct kmem_cache *s, uint32_t accounted);
 /* The calls of this cache, in place of these. In account_fast.c. */
-struct sheaf_calls account_calls(struct kmem_cache *s, struct sheaf_calls base);
+struct cache_calls account_calls(struct kmem_cache *s, struct cache_calls base);
+/* Those of BY_CHARGED. In account_fast.c. */
+void *account_alloc_fast(struct kmem_cache *s, gfp_t flags);
+void account_free_fast(struct kmem_cache *s, void *object);
 /* Allocate as those that charge do, whatever calls the cache has. In account_fast.c. */
 void *account_alloc_charged(struct kmem_cache *s, gfp_t flags);
 /* An object of this cache, charged to this number; or charge the object that was taken for it,

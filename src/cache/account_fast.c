@@ -48,13 +48,14 @@ INLINE const struct slab *page_of(const void *object)
 				     ((uintptr_t)object >> OS_PAGE_SHIFT) * sizeof(struct slab));
 }
 
-INLINE uint32_t *number_place(const struct kmem_cache *s, const void *object, bool in_words)
+INLINE uint32_t *number_place(const struct kmem_cache *s, const void *object)
 {
 	uintptr_t page = (uintptr_t)object >> OS_PAGE_SHIFT;
-	const uint64_t *word = in_words ? (const uint64_t *)(pages.words_of_0 +
-							     page * PAGE_WORDS * sizeof(uint64_t)) +
-						  OWNER_WORD
-					: &page_of(object)->bits;
+	const uint64_t *word = owner_in_words(&s->sheaf.slab)
+				       ? (const uint64_t *)(pages.words_of_0 +
+							    page * PAGE_WORDS * sizeof(uint64_t)) +
+						 OWNER_WORD
+				       : &page_of(object)->bits;
 	uint32_t *numbers = (uint32_t *)(uintptr_t)*word;
 
 	return &numbers[((uintptr_t)object & (OS_PAGE - 1)) >> s->owner_shift];
@@ -100,124 +101,92 @@ static OS_COLD void free_charged_slow(struct kmem_cache *s, void *object)
 	cache_leave();
 }
 
-/* own: the cache has a group of its own. words: where the words of its pages are, owner.h. */
-#define DEFINE_ALLOC_ACCOUNTED(name, index, kind, own, place, words)                               \
-	INLINE void *name##_inline_##index##kind##place(struct kmem_cache *s, gfp_t flags,         \
-							bool plain)                                \
+#define DEFINE_ACCOUNTED(kind)                                                                     \
+	static OS_FAST void *alloc_charged##kind(struct kmem_cache *s, gfp_t flags)                \
 	{                                                                                          \
-		uint32_t number = (own) ? s->group : os_current_group()->group;                    \
-		ptrdiff_t area = os.rseq_offset;                                                   \
+		uint32_t number = account_number(s), by = os.id_offset;                            \
+		ptrdiff_t area = s->words.area;                                                    \
 		void *object;                                                                      \
                                                                                                    \
 		if (os_unlikely(!number) ||                                                        \
-		    (!plain && os_unlikely(flags & ~(SHEAF_GFP_PLAIN | __GFP_ACCOUNT))) ||         \
-		    os_unlikely(!rseq_pop_##index##kind((char *)s, &object)))                      \
+		    os_unlikely(flags & ~(SHEAF_GFP_PLAIN | __GFP_ACCOUNT)) ||                     \
+		    os_unlikely(!rseq_pop##kind(area, by, (char *)s, &object)))                    \
 			return alloc_accounted(s, flags);                                          \
 		if (os_unlikely(!is_owned(object)))                                                \
 			return account_finish(s, flags, object);                                   \
 		/* Before the section, which then leaves all values in free registers. */          \
-		os_store_relaxed(number_place(s, object, words), number);                          \
-		if (os_unlikely(!rseq_stock_##index##_less(                                        \
-			    area, cell_of(number), stock_word(number, 0), s->sheaf.slab.size)))    \
+		os_store_relaxed(number_place(s, object), number);                                 \
+		if (os_unlikely(!rseq_stock_less(area, by, cell_of(number), stock_word(number, 0), \
+						 s->sheaf.slab.size)))                             \
 			return account_finish(s, flags, object);                                   \
 		return object;                                                                     \
 	}                                                                                          \
                                                                                                    \
-	static OS_FAST void *name##_##index##kind##place(struct kmem_cache *s, gfp_t flags)        \
+	static OS_FAST void free_charged##kind(struct kmem_cache *s, void *object)                 \
 	{                                                                                          \
-		return name##_inline_##index##kind##place(s, flags, false);                        \
-	}                                                                                          \
-                                                                                                   \
-	static OS_FAST void *name##_plain_##index##kind##place(struct kmem_cache *s)               \
-	{                                                                                          \
-		return name##_inline_##index##kind##place(s, GFP_KERNEL, true);                    \
-	}
-
-#define DEFINE_ACCOUNTED(index, kind, place, words)                                                \
-	DEFINE_ALLOC_ACCOUNTED(alloc_current, index, kind, false, place, words)                    \
-	DEFINE_ALLOC_ACCOUNTED(alloc_own, index, kind, true, place, words)                         \
-                                                                                                   \
-	static OS_FAST void free_accounted_##index##kind##place(struct kmem_cache *s,              \
-								void *object)                      \
-	{                                                                                          \
-		ptrdiff_t area = os.rseq_offset;                                                   \
-		uint32_t *at, number = GROUP_NONE;                                                 \
+		uint32_t *at, number = GROUP_NONE, by = os.id_offset;                              \
+		ptrdiff_t area = s->words.area;                                                    \
 		bool done;                                                                         \
                                                                                                    \
 		if (os_likely(may_have_number(s, object))) {                                       \
-			at = number_place(s, object, words);                                       \
+			at = number_place(s, object);                                              \
 			number = os_load_relaxed(at);                                              \
 		}                                                                                  \
 		if (os_likely((int32_t)number > 0)) {                                              \
 			os_store_relaxed(at, GROUP_NONE);                                          \
-			if (os_unlikely(!rseq_stock_##index##_more(area, cell_of(number),          \
-								   stock_word(number, 0),          \
-								   s->sheaf.slab.size))) {         \
+			if (os_unlikely(!rseq_stock_more(area, by, cell_of(number),                \
+							 stock_word(number, 0),                    \
+							 s->sheaf.slab.size))) {                   \
 				uncharge_and_free(s, object, number);                              \
 				return;                                                            \
 			}                                                                          \
-			done = rseq_push_##index##_again##kind##_in(area, (char *)s, object);      \
+			done = rseq_push_again##kind(area, by, (char *)s, object);                 \
 		} else {                                                                           \
-			done = rseq_push_##index##kind((char *)s, object);                         \
+			done = rseq_push##kind(area, by, (char *)s, object);                       \
 		}                                                                                  \
 		if (os_unlikely(!done))                                                            \
 			free_charged_slow(s, object);                                              \
 	}
 
-#define DEFINE_BOTH(index, kind)                                                                   \
-	DEFINE_ACCOUNTED(index, kind, , false)                                                     \
-	DEFINE_ACCOUNTED(index, kind, _words, true)
+DEFINE_ACCOUNTED()
+DEFINE_ACCOUNTED(_counted)
 
-DEFINE_BOTH(mm_cid, )
-DEFINE_BOTH(cpu_id, )
-DEFINE_BOTH(mm_cid, _counted)
-DEFINE_BOTH(cpu_id, _counted)
-
-#define CALLS_CURRENT(suffix)                                                                      \
-	CACHE_CALLS(alloc_current_##suffix, alloc_current_plain_##suffix, free_accounted_##suffix)
-#define CALLS_OWN(suffix)                                                                          \
-	CACHE_CALLS(alloc_own_##suffix, alloc_own_plain_##suffix, free_accounted_##suffix)
-#define CALLS_CURRENT_WORDS(suffix) CALLS_CURRENT(suffix##_words)
-#define CALLS_OWN_WORDS(suffix)	    CALLS_OWN(suffix##_words)
-
-static struct sheaf_calls calls_of(bool own, bool in_words)
+void *account_alloc_fast(struct kmem_cache *s, gfp_t flags)
 {
-	if (in_words)
-		return own ? RSEQ_BY_ID(CALLS_OWN_WORDS) : RSEQ_BY_ID(CALLS_CURRENT_WORDS);
-	return own ? RSEQ_BY_ID(CALLS_OWN) : RSEQ_BY_ID(CALLS_CURRENT);
+	return alloc_charged(s, flags);
+}
+
+void account_free_fast(struct kmem_cache *s, void *object)
+{
+	free_charged(s, object);
 }
 #endif
 
-static struct sheaf_calls charged_calls(const struct kmem_cache *s)
+static struct cache_calls charged_calls(const struct kmem_cache *s)
 {
 	(void)s;
 #ifdef HAVE_RSEQ
 	if (cache_is_plain(s))
-		return calls_of(s->group != 0, owner_in_words(&s->sheaf.slab));
+		return os.counting ? CACHE_CALLS(charged_counted) : CACHE_CALLS(charged);
 #endif
-	return CACHE_CALLS(alloc_accounted, cache_alloc_plain, free_accounted);
+	return CACHE_CALLS(accounted);
 }
 
 void *account_alloc_charged(struct kmem_cache *s, gfp_t flags)
 {
 	if (os_load_relaxed(&s->accounted) == ACCOUNT_ALL)
-		return SHEAF_CALL(s, alloc)(s, flags);
+		return cache_alloc(s, flags);
 	return charged_calls(s).alloc(s, flags);
 }
 
-struct sheaf_calls account_calls(struct kmem_cache *s, struct sheaf_calls base)
+struct cache_calls account_calls(struct kmem_cache *s, struct cache_calls base)
 {
 	uint32_t accounted = os_load_relaxed(&s->accounted);
-	struct sheaf_calls calls = charged_calls(s);
+	struct cache_calls calls = charged_calls(s);
 
-	if (accounted) {
+	if (accounted)
 		base.free = calls.free;
-		base.push_by = calls.push_by;
-	}
-	if (accounted == ACCOUNT_ALL) {
+	if (accounted == ACCOUNT_ALL)
 		base.alloc = calls.alloc;
-		base.alloc_plain = calls.alloc_plain;
-		base.pop_by = calls.pop_by;
-	}
 	return base;
 }

@@ -37,7 +37,8 @@ static unsigned int alloc_from_slabs(struct kmem_cache *s, gfp_t flags, unsigned
 
 /* Allocate the objects that main does not have: all, or false and none. With `sample`, one may be a
  * sample. */
-static bool alloc_rest(struct kmem_cache *s, gfp_t flags, unsigned int n, void **p, bool sample)
+static bool alloc_bulk_rest(struct kmem_cache *s, gfp_t flags, unsigned int n, void **p,
+			    bool sample)
 {
 	unsigned int done = 0, had, slabs;
 
@@ -68,7 +69,7 @@ static bool alloc_rest(struct kmem_cache *s, gfp_t flags, unsigned int n, void *
 
 bool cache_alloc_all(struct kmem_cache *s, gfp_t flags, unsigned int n, void **p)
 {
-	return alloc_rest(s, flags, n, p, false);
+	return alloc_bulk_rest(s, flags, n, p, false);
 }
 
 static bool is_too_many(const struct kmem_cache *s, size_t n)
@@ -107,7 +108,7 @@ static OS_NOINLINE int alloc_bulk_slow(struct kmem_cache *s, gfp_t flags, size_t
 	if (n == 0 || is_too_many(s, n))
 		return 0;
 	reclaim_if_above_soft(flags);
-	if (done < n && !alloc_rest(s, flags, (unsigned int)n - done, p + done, true)) {
+	if (done < n && !alloc_bulk_rest(s, flags, (unsigned int)n - done, p + done, true)) {
 		if (free_to(s, done, p))
 			cache_leave();
 		return 0;
@@ -126,7 +127,7 @@ static OS_COLD int alloc_bulk_strict(struct kmem_cache *s, gfp_t flags, size_t n
 	if (is_too_many(s, n))
 		return 0;
 	for (size_t done = 0; done < n; done++) {
-		p[done] = SHEAF_CALL(s, alloc)(s, flags);
+		p[done] = cache_alloc(s, flags);
 		if (!p[done]) {
 			/* Each is charged, hardened and counted already. */
 			kmem_cache_free_bulk(s, done, p);
@@ -164,18 +165,22 @@ static OS_FAST OS_NOINLINE int alloc_many(struct kmem_cache *s, gfp_t flags, siz
 #endif
 
 /*
- * For one object, the section of a single call, if the cache's pop_by is not 0: its calls do
- * nothing else. The section for arrays is not inline: it needs so many registers that saving them
- * costs as much as the section for one. The same for free.
+ * For one object, the section of a single call, if the cache's word is its index. The section for
+ * arrays is not inline: it needs so many registers that saving them costs as much as the section
+ * for one. The same for free.
  */
 SHEAF_PUBLIC int kmem_cache_alloc_bulk(struct kmem_cache *s, gfp_t flags, size_t n, void **p)
 {
 	if (os_unlikely(!s))
 		return (int)cache_report_null("kmem_cache_alloc_bulk");
 #ifdef HAVE_RSEQ
-	if (n == 1 && !(flags & ~SHEAF_GFP_PLAIN) && os_likely(os_load_relaxed(&s->calls.pop_by)) &&
-	    os_likely(rseq_pop((char *)s, p)))
-		return 1;
+	if (n == 1 && !(flags & ~SHEAF_GFP_PLAIN)) {
+		uint32_t by = os_load_relaxed(&s->words.pop_by);
+
+		if (os_likely(by > SHEAF_BY_CALL) &&
+		    os_likely(rseq_pop(s->words.area, by, (char *)s, p)))
+			return 1;
+	}
 	if (!os.bulk_called && n - 1 < INT_MAX)
 		return alloc_many(s, flags, n, p);
 #endif
@@ -332,9 +337,13 @@ static OS_FAST OS_NOINLINE void free_many(struct kmem_cache *s, size_t n, void *
 SHEAF_PUBLIC void kmem_cache_free_bulk(struct kmem_cache *s, size_t n, void **p)
 {
 #ifdef HAVE_RSEQ
-	if (n == 1 && s && os_likely(os_load_relaxed(&s->calls.push_by)) &&
-	    os_likely(rseq_push((char *)s, p[0])))
-		return;
+	if (n == 1 && s) {
+		uint32_t by = os_load_relaxed(&s->words.push_by);
+
+		if (os_likely(by > SHEAF_BY_CALL) &&
+		    os_likely(rseq_push(s->words.area, by, (char *)s, p[0])))
+			return;
+	}
 	if (s && !os_watched() && os.backend == OS_BACKEND_RSEQ && !os.counting &&
 	    n - 1 < BATCH_MAX) {
 		free_many(s, n, p);

@@ -4,15 +4,17 @@
  * headers declare what is done with it:
  *
  *     process.h    the process: first use, fork, exit
+ *     calls.h      the calls of a cache: fast.c
  *     paths.h      allocating and freeing: fast.c, slow.c, bulk.c, nolock.c
  *     checked.h    objects of debug caches, and guarded ones
  *     block.h      objects and large blocks, for calls that get any pointer; retired ones
  *
  * Invariants
- *  CACHE-C1. `calls` is the first member (the public header reads it), and is set before any thread
- *      can see the cache: for the backend, the index, and whether every call must look at the node.
- *      Later it changes to calls with the same meaning, depending on the cache's flow; to those
- *      that charge (ACCOUNT-A1); and to those that only report, when the cache is destroyed.
+ *  CACHE-C1. `words` is the first member (the public header reads it). It and `calls` are set
+ *      before any thread can see the cache: for the backend, the index, and whether every call must
+ *      look at the node. Later they change to what has the same meaning, depending on the cache's
+ *      flow; to what charges (ACCOUNT-A1); and to calls that only report, when the cache is
+ *      destroyed.
  *  CACHE-C2. A cache is on the list from its creation until its last name is destroyed. A cache
  *      that is destroyed with live objects (leaked) stays on the list, for fork, without a name and
  *      no longer shared. From then on it takes objects back, and nothing else: they go to their
@@ -24,6 +26,7 @@
 #ifndef SHEAF_CACHE_CACHE_H
 #define SHEAF_CACHE_CACHE_H
 
+#include <sheaf/section.h>
 #include <sheaf/slab.h>
 
 #include <string.h>
@@ -43,9 +46,15 @@
 #define CACHE_HARDENED                                                                             \
 	(CACHE_CHECK_POP | CACHE_CHECK_FREE | CACHE_MARKED | CACHE_ZERO_ALLOC | CACHE_ZERO_FREE)
 
+struct cache_calls {
+	void *(*alloc)(struct kmem_cache *s, gfp_t flags);
+	void (*free)(struct kmem_cache *s, void *object);
+};
+
 /* The contents of a cache's handle; os/section.h says where handles are. */
 struct kmem_cache {
-	struct sheaf_calls calls;
+	struct sheaf_row_words words;
+	struct cache_calls calls;
 	char *name; /* NULL: destroyed. What precedes the name: list.c */
 	slab_flags_t flags;
 	uint32_t nr_names; /* sheaf_trim() reads it without the lock */
@@ -62,6 +71,7 @@ struct kmem_cache {
 	uint8_t ending;	     /* it is being destroyed: list.h */
 };
 
+_Static_assert(offsetof(struct kmem_cache, words) == 0, "programs read them there");
 _Static_assert(offsetof(struct kmem_cache, sheaf.bootstrap) == offsetof(struct slot, main),
 	       "the handle is nobody's slot");
 _Static_assert(sizeof(struct kmem_cache) <= SHEAF_HANDLE, "a cache fits its handle");

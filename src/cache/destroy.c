@@ -77,7 +77,7 @@ void cache_unmake(struct kmem_cache *s)
 	barn_exit(&s->sheaf);
 	debug_cache_exit(&s->sheaf.slab);
 	list_forget_name(s);
-	s->calls = cache_calls_destroyed();
+	cache_refuse_calls(s);
 }
 
 /* Every object is free, and none waits: free the cache itself. */

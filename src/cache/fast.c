@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The fast paths: each is one section; everything else is out of line.
+ * The fast paths: each is one section, in the exported function itself; everything else is out of
+ * line.
  *
- * A cache's first words point to the functions for this process: rseq, indexed by mm_cid or by
- * cpu_id, each with or without counted events, or the trylock backend. So no call tests which
- * backend runs, and a call through the cache costs no more than one through the procedure linkage
- * table.
+ *   word of the cache      pop_by                        push_by
+ *   os.id_offset           the section                   the section
+ *   BY_AHEAD               one with a prefetch           -
+ *   BY_CHARGED             account_fast.c                account_fast.c
+ *   BY_CALLS               its `calls`, below            the same
+ *
+ * Words lead to their code by direct branches, since indirect ones are dear on CPUs that restrict
+ * them. `calls` is for the trylock backend, for caches with counted events, samples or checks, and
+ * for those without sheaves.
  */
 
 #include "cache/account.h"
@@ -13,7 +19,6 @@
 #include "cache/publish.h"
 #include "debug/guard.h"
 #include "os/probe.h"
-#include "os/rseq.h"
 #include "os/section_c.h"
 #include "page/limit.h"
 #include "percpu/remote.h"
@@ -39,63 +44,27 @@ static OS_COLD void free_slow(struct kmem_cache *s, void *object)
 	cache_leave();
 }
 
-#define DEFINE_ALLOC_PLAIN(suffix, POP)                                                            \
-	static OS_FAST void *alloc_plain_##suffix(struct kmem_cache *s)                            \
-	{                                                                                          \
-		void *object;                                                                      \
-                                                                                                   \
-		if (os_likely(POP((char *)s, &object)))                                            \
-			return object;                                                             \
-		return alloc_slow(s, GFP_KERNEL);                                                  \
-	}
-
-#define DEFINE_ALLOC(suffix, POP)                                                                  \
+/* pop, push: sections of `handle` and `object`. */
+#define DEFINE_CALLS(suffix, pop, push)                                                            \
 	static OS_FAST void *alloc_##suffix(struct kmem_cache *s, gfp_t flags)                     \
 	{                                                                                          \
-		void *object;                                                                      \
+		char *handle = (char *)s;                                                          \
+		void *popped, **object = &popped;                                                  \
                                                                                                    \
-		if (os_likely(!(flags & ~SHEAF_GFP_PLAIN)) && os_likely(POP((char *)s, &object)))  \
-			return object;                                                             \
+		if (os_likely(!(flags & ~SHEAF_GFP_PLAIN)) && os_likely(pop))                      \
+			return popped;                                                             \
 		return alloc_slow(s, flags);                                                       \
-	}
-
-#define DEFINE_CALLS(suffix, POP, PUSH)                                                            \
-	DEFINE_ALLOC_PLAIN(suffix, POP)                                                            \
-	DEFINE_ALLOC(suffix, POP)                                                                  \
+	}                                                                                          \
                                                                                                    \
 	static OS_FAST void free_##suffix(struct kmem_cache *s, void *object)                      \
 	{                                                                                          \
-		if (!os_likely(PUSH((char *)s, object)))                                           \
+		char *handle = (char *)s;                                                          \
+                                                                                                   \
+		if (!os_likely(push))                                                              \
 			free_slow(s, object);                                                      \
 	}
 
-#define CALLS(suffix)	   CACHE_CALLS(alloc_##suffix, alloc_plain_##suffix, free_##suffix)
-#define SLOW_CALLS(suffix) CACHE_CALLS(alloc_##suffix, cache_alloc_plain, free_##suffix)
-
-DEFINE_CALLS(trylock, c_pop, c_push)
-/* With a countdown to the next sample. */
-DEFINE_CALLS(trylock_sampled, c_pop_sampled, c_push)
-#ifdef HAVE_RSEQ
-RSEQ_FOR_EACH(DEFINE_CALLS)
-
-/* The same with a prefetch of the objects' lines, for caches whose objects flow one way. */
-#define DEFINE_AHEAD(suffix)                                                                       \
-	DEFINE_ALLOC_PLAIN(suffix##_ahead, rseq_pop_##suffix##_ahead)                              \
-	DEFINE_ALLOC(suffix##_ahead, rseq_pop_##suffix##_ahead)
-
-DEFINE_AHEAD(mm_cid)
-DEFINE_AHEAD(cpu_id)
-
-static struct sheaf_calls rseq_calls(bool sampled)
-{
-	struct sheaf_calls calls = sampled ? RSEQ_BY_INDEX(CALLS, _sampled) : RSEQ_BY_ID(CALLS);
-
-	/* The memory sanitizer sees no result that kmem_cache_alloc_bulk() gets by pop_by. */
-	if (!os.counting && !(os.tools & TOOL_MSAN))
-		calls.pop_by = calls.push_by = os.id_offset;
-	return calls;
-}
-#endif
+CALLS_FOR_EACH(DEFINE_CALLS, plain)
 
 /*
  * SLAB_NO_SHEAVES: a section would find nothing. One object goes straight from a slab to the caller
@@ -137,15 +106,10 @@ static void free_no_sheaf(struct kmem_cache *s, void *object)
 	cache_leave();
 }
 
-void *cache_alloc_plain(struct kmem_cache *s)
-{
-	return SHEAF_CALL(s, alloc)(s, GFP_KERNEL);
-}
-
 /* For programs that are built with the thread sanitizer. */
 static void *alloc_tsan(struct kmem_cache *s, gfp_t flags)
 {
-	void *object = alloc_trylock(s, flags);
+	void *object = alloc_plain_trylock(s, flags);
 
 	tsan_acquire(object);
 	return object;
@@ -154,7 +118,7 @@ static void *alloc_tsan(struct kmem_cache *s, gfp_t flags)
 static void free_tsan(struct kmem_cache *s, void *object)
 {
 	cache_tell_freed(s, object);
-	free_trylock(s, object);
+	free_plain_trylock(s, object);
 }
 
 /* slab_strict_numa: allocations that name no node follow the thread's memory policy. */
@@ -173,32 +137,50 @@ bool cache_is_plain(const struct kmem_cache *s)
 	       !(s->flags & DEBUG_SAMPLE && os.counting) && !cache_follows_policy();
 }
 
-struct sheaf_calls cache_base_calls(struct kmem_cache *s)
+struct cache_calls cache_base_calls(struct kmem_cache *s)
 {
 	bool sampled = s->flags & DEBUG_SAMPLE && os.counting;
-	struct sheaf_calls calls = tsan_is_on() ? SLOW_CALLS(tsan)
-				   : sampled	? CALLS(trylock_sampled)
-						: CALLS(trylock);
+	struct cache_calls calls = CALLS_FOR(plain, sampled);
 
-#ifdef HAVE_RSEQ
-	if (os.backend == OS_BACKEND_RSEQ)
-		calls = rseq_calls(sampled);
-#endif
+	if (tsan_is_on())
+		calls = CACHE_CALLS(tsan);
 	if (s->flags & SLAB_NO_SHEAVES)
-		calls = SLOW_CALLS(no_sheaf);
+		calls = CACHE_CALLS(no_sheaf);
 	if (cache_is_hardened(s))
 		calls = hardened_calls(sampled);
-	if (cache_follows_policy()) {
+	if (cache_follows_policy())
 		calls.alloc = alloc_strict;
-		calls.alloc_plain = cache_alloc_plain;
-		calls.pop_by = 0;
-	}
 	return calls;
+}
+
+/* The word of a cache whose calls are one section each, and of one that charges. The memory
+ * sanitizer does not see what a section in place returns. */
+static uint32_t row_word(const struct kmem_cache *s, bool charges)
+{
+#ifdef HAVE_RSEQ
+	if (cache_is_plain(s) && !os.counting && !(os.tools & TOOL_MSAN))
+		return charges ? BY_CHARGED : os.id_offset;
+#endif
+	(void)s, (void)charges;
+	return BY_CALLS;
+}
+
+void cache_choose_words(struct kmem_cache *s)
+{
+	uint32_t accounted = os_load_relaxed(&s->accounted);
+
+	os_store_release(&s->words.push_by, row_word(s, accounted));
+	/* Other threads may exchange it: choose_pop(). */
+	if (!accounted || accounted == ACCOUNT_ALL)
+		os_store_release(&s->words.pop_by, row_word(s, accounted));
 }
 
 void cache_choose_calls(struct kmem_cache *s)
 {
 	s->calls = account_calls(s, cache_base_calls(s));
+	s->words.area = os.rseq_offset;
+	s->words.pop_by = row_word(s, false);
+	cache_choose_words(s);
 	if (cache_is_leaked(s))
 		cache_refuse_allocations(s);
 #ifdef HAVE_RSEQ
@@ -225,76 +207,117 @@ static void free_destroyed(struct kmem_cache *s, void *object)
 		  (void *)s, object);
 }
 
-#ifdef HAVE_RSEQ
-/* In pop_by: an allocation makes the call, which prefetches. Unlike with 0, kmem_cache_alloc_bulk()
- * may take one object by the section. */
-#define POP_AHEAD 1
-
-static struct sheaf_calls ahead_calls(void)
+/* Exchange the word only for its counterpart: the cache may charge, or be being destroyed. */
+static void choose_pop(struct kmem_cache *s)
 {
-	struct sheaf_calls calls = rseq_calls(false);
-	bool by_cpu_id = os.id_offset == RSEQ_CPU_ID;
+	uint32_t one_way, word;
 
-	calls.alloc = by_cpu_id ? alloc_cpu_id_ahead : alloc_mm_cid_ahead;
-	calls.alloc_plain = by_cpu_id ? alloc_plain_cpu_id_ahead : alloc_plain_mm_cid_ahead;
-	calls.pop_by = calls.pop_by ? POP_AHEAD : 0;
-	return calls;
-}
-
-/* Exchange a call only for its counterpart: the cache may have different calls, or may be being
- * destroyed. */
-static void exchange_alloc(struct kmem_cache *s, struct sheaf_calls from, struct sheaf_calls to)
-{
-	os_cmpxchg(&s->calls.alloc, &from.alloc, to.alloc);
-	os_cmpxchg(&s->calls.alloc_plain, &from.alloc_plain, to.alloc_plain);
-	os_cmpxchg(&s->calls.pop_by, &from.pop_by, to.pop_by);
-}
-
-static void choose_alloc(struct kmem_cache *s)
-{
-	const struct sheaf_calls ordinary = rseq_calls(false), ahead = ahead_calls();
-	uint32_t one_way;
-
-	if (os.backend != OS_BACKEND_RSEQ || os.counting)
-		return;
 	do {
 		one_way = os_load_relaxed(&s->sheaf.one_way);
-		if (one_way)
-			exchange_alloc(s, ordinary, ahead);
-		else
-			exchange_alloc(s, ahead, ordinary);
+		word = one_way ? os.id_offset : BY_AHEAD;
+		if (word != BY_CALLS && os_load_relaxed(&s->words.pop_by) == word)
+			os_cmpxchg(&s->words.pop_by, &word, one_way ? BY_AHEAD : os.id_offset);
 		/* Several threads may do this: the fence pairs with the same one in another
 		 * thread. */
 		os_fence();
 	} while (os_load_relaxed(&s->sheaf.one_way) != one_way);
 }
-#else
-static void choose_alloc(struct kmem_cache *s)
-{
-	(void)s;
-}
-#endif
 
 OS_COLD void cache_flow_changed(struct kmem_cache *s)
 {
 	os_exchange(&s->sheaf.flow_changed, 0);
-	choose_alloc(s);
+	choose_pop(s);
 	publish_capacity(s);
 }
 
-struct sheaf_calls cache_calls_destroyed(void)
+void cache_refuse_calls(struct kmem_cache *s)
 {
-	return SLOW_CALLS(destroyed);
-}
-
-void cache_set_alloc(struct kmem_cache *s, struct sheaf_calls calls)
-{
-	os_store_release(&s->calls.pop_by, calls.pop_by);
-	os_store_release(&s->calls.alloc, calls.alloc);
-	os_store_release(&s->calls.alloc_plain, calls.alloc_plain);
+	os_store_release(&s->words.push_by, BY_CALLS);
+	os_store_release(&s->calls.free, free_destroyed);
+	cache_refuse_allocations(s);
 }
 
 void cache_refuse_allocations(struct kmem_cache *s)
 {
-	cache_set_alloc(s, cache_calls_destroyed());
+	os_store_release(&s->words.pop_by, BY_CALLS);
+	os_store_release(&s->calls.alloc, alloc_destroyed);
+}
+
+/* --- the calls of programs -------------------------------------------------------------------- */
+
+#ifdef HAVE_RSEQ
+/* With flags beyond the plain ones, in a cache that has a word. */
+static OS_NOINLINE void *alloc_zeroed(struct kmem_cache *s, gfp_t flags)
+{
+	void *object;
+
+	if (os_unlikely((flags & ~SHEAF_GFP_PLAIN) != __GFP_ZERO) ||
+	    os_unlikely(s->sheaf.slab.ctor) ||
+	    os_unlikely(!rseq_pop(s->words.area, os.id_offset, (char *)s, &object)))
+		return alloc_slow(s, flags);
+	cache_zero(s, object);
+	return object;
+}
+#endif
+
+OS_FAST OS_NOINLINE void *cache_alloc_rest(struct kmem_cache *s, gfp_t flags)
+{
+	uint32_t by = os_load_relaxed(&s->words.pop_by);
+#ifdef HAVE_RSEQ
+	void *object;
+
+	if (by == BY_CHARGED)
+		return account_alloc_fast(s, flags);
+	if (by != BY_CALLS && flags & ~SHEAF_GFP_PLAIN)
+		return alloc_zeroed(s, flags);
+	if (by == BY_AHEAD &&
+	    os_likely(rseq_pop_ahead(s->words.area, os.id_offset, (char *)s, &object)))
+		return object;
+#endif
+	return by == BY_CALLS ? os_load_relaxed(&s->calls.alloc)(s, flags) : alloc_slow(s, flags);
+}
+
+OS_FAST OS_NOINLINE void cache_free_rest(struct kmem_cache *s, void *object)
+{
+	uint32_t by = os_load_relaxed(&s->words.push_by);
+
+#ifdef HAVE_RSEQ
+	if (by == BY_CHARGED) {
+		account_free_fast(s, object);
+		return;
+	}
+#endif
+	if (by == BY_CALLS)
+		os_load_relaxed (&s->calls.free)(s, object);
+	else
+		free_slow(s, object);
+}
+
+SHEAF_PUBLIC OS_FAST void *__kmem_cache_alloc(struct kmem_cache *s, gfp_t flags)
+{
+	return cache_alloc(s, flags);
+}
+
+SHEAF_PUBLIC OS_FAST void *kmem_cache_zalloc(struct kmem_cache *s, gfp_t flags)
+{
+	if (os_unlikely(!s))
+		return (void *)cache_report_null("kmem_cache_zalloc");
+	return cache_alloc_rest(s, flags | __GFP_ZERO);
+}
+
+static OS_COLD void free_to_null(void *object)
+{
+	if (object)
+		os_misuse(NULL,
+			  "kmem_cache_free(NULL, %p): the cache is NULL; the object is leaked. "
+			  "Pass the cache that it came from, or use kfree()",
+			  object);
+}
+
+SHEAF_PUBLIC OS_FAST void __kmem_cache_free(struct kmem_cache *s, void *object)
+{
+	if (os_unlikely(!s))
+		free_to_null(object);
+	else
+		cache_free(s, object);
 }

@@ -4,7 +4,6 @@
 
 #include "cache/account.h"
 #include "debug/guard.h"
-#include "os/rseq.h"
 #include "os/section_c.h"
 #include "page/object_marks.h"
 
@@ -251,51 +250,35 @@ static inline bool only_marked(const struct kmem_cache *s, slab_flags_t zero)
 	return os_likely((s->flags & (CACHE_MARKED | CACHE_TSAN | zero)) == CACHE_MARKED);
 }
 
-#define DEFINE_CALLS(suffix, POP, PUSH)                                                            \
-	static OS_FAST void *alloc_marked_##suffix(struct kmem_cache *s, gfp_t flags)              \
+#define DEFINE_CALLS(suffix, pop, push)                                                            \
+	static OS_FAST void *alloc_##suffix(struct kmem_cache *s, gfp_t flags)                     \
 	{                                                                                          \
-		void *object;                                                                      \
+		char *handle = (char *)s;                                                          \
+		void *popped, **object = &popped;                                                  \
                                                                                                    \
-		if (os_unlikely(flags & ~SHEAF_GFP_PLAIN) ||                                       \
-		    os_unlikely(!POP((char *)s, &object)))                                         \
+		if (os_unlikely(flags & ~SHEAF_GFP_PLAIN) || os_unlikely(!(pop)))                  \
 			return hardened_alloc_slow(s, flags);                                      \
 		if (only_marked(s, CACHE_ZERO_ALLOC) &&                                            \
-		    os_likely(change_mark(s, object, MARK_FREE, MARK_USED)))                       \
-			return object;                                                             \
-		return take_slowly(s, object, flags);                                              \
+		    os_likely(change_mark(s, popped, MARK_FREE, MARK_USED)))                       \
+			return popped;                                                             \
+		return take_slowly(s, popped, flags);                                              \
 	}                                                                                          \
                                                                                                    \
-	static OS_FAST void *alloc_plain_marked_##suffix(struct kmem_cache *s)                     \
+	static OS_FAST void free_##suffix(struct kmem_cache *s, void *object)                      \
 	{                                                                                          \
-		return alloc_marked_##suffix(s, GFP_KERNEL);                                       \
-	}                                                                                          \
+		char *handle = (char *)s;                                                          \
                                                                                                    \
-	static OS_FAST void free_marked_##suffix(struct kmem_cache *s, void *object)               \
-	{                                                                                          \
 		if (!(only_marked(s, CACHE_ZERO_FREE) &&                                           \
 		      os_likely(change_mark(s, object, MARK_USED, MARK_FREE))) &&                  \
 		    !free_slowly(s, object))                                                       \
 			return;                                                                    \
-		if (!os_likely(PUSH((char *)s, object)))                                           \
+		if (!os_likely(push))                                                              \
 			hardened_free_slow(s, object);                                             \
 	}
 
-#define CALLS(suffix)                                                                              \
-	CACHE_CALLS(alloc_marked_##suffix, alloc_plain_marked_##suffix, free_marked_##suffix)
+CALLS_FOR_EACH(DEFINE_CALLS, marked)
 
-DEFINE_CALLS(trylock, c_pop, c_push)
-DEFINE_CALLS(trylock_sampled, c_pop_sampled, c_push)
-#ifdef HAVE_RSEQ
-RSEQ_FOR_EACH(DEFINE_CALLS)
-#endif
-
-struct sheaf_calls hardened_calls(bool sampled)
+struct cache_calls hardened_calls(bool sampled)
 {
-	struct sheaf_calls calls = sampled ? CALLS(trylock_sampled) : CALLS(trylock);
-
-#ifdef HAVE_RSEQ
-	if (os.backend == OS_BACKEND_RSEQ)
-		calls = sampled ? RSEQ_BY_INDEX(CALLS, _sampled) : RSEQ_BY_ID(CALLS);
-#endif
-	return calls;
+	return CALLS_FOR(marked, sampled);
 }

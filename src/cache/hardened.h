@@ -35,7 +35,7 @@
 
 /* The flags that the options give a cache with these flags and this constructor. */
 slab_flags_t hardened_flags(slab_flags_t flags, bool has_ctor);
-struct sheaf_calls hardened_calls(bool sampled);
+struct cache_calls hardened_calls(bool sampled);
 
 /*
  * The program gets this object (or NULL). The object is cleared only here, after the check. Returns

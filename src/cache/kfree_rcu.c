@@ -163,19 +163,16 @@ static OS_COLD void retire_other(void *object, size_t offset)
 		retire_slow(cache_of_guarded(object), object, offset);
 }
 
-/* Push into this CPU's rcu_free sheaf: in one section, as the cache's retire_by says, whose address
- * is also its handle. A jump chooses the section, so that it does not wait for that byte. */
+/* Push into this CPU's rcu_free sheaf, in one section, if the cache allows that. */
 static OS_ALWAYS_INLINE bool push_at_once(struct kmem_cache *s, void *object)
 {
 	(void)s;
 	(void)object;
 #ifdef HAVE_RSEQ
-	if (s->retire_by == RSEQ_CPU_ID)
-		return rseq_push_cpu_id_rcu((char *)s, object);
-	if (s->retire_by)
-		return rseq_push_mm_cid_rcu((char *)s, object);
-#endif
+	return s->retire_by && rseq_push_rcu(s->words.area, s->retire_by, (char *)s, object);
+#else
 	return false;
+#endif
 }
 
 /* Push into it if the cache names no section for that. */

@@ -3,10 +3,12 @@
 #ifndef SHEAF_CACHE_PATHS_H
 #define SHEAF_CACHE_PATHS_H
 
+#include "cache/calls.h"
 #include "cache/housekeeping.h"
 #include "cache/process.h"
 #include "grace/grace.h"
 #include "group/group.h"
+#include "os/bytes.h"
 #include "os/channel.h"
 
 /* --- fast.c ----------------------------------------------------------------------------------- */
@@ -23,24 +25,19 @@ static inline void cache_leave(void)
 		control_look();
 }
 
-#define CACHE_CALLS(alloc_, plain, free_)                                                          \
-	((struct sheaf_calls){.alloc = (alloc_), .alloc_plain = (plain), .free = (free_)})
-/* An alloc_plain for calls that take longer anyway: alloc with GFP_KERNEL. */
-void *cache_alloc_plain(struct kmem_cache *s);
-
 /* Set the calls of a cache, by its flags and the options. No other thread may use the cache
  * meanwhile. */
 void cache_choose_calls(struct kmem_cache *s);
+/* The words alone, after `accounted` changed. */
+void cache_choose_words(struct kmem_cache *s);
 /* Is a call one section, and nothing else? */
 bool cache_is_plain(const struct kmem_cache *s);
 /* The calls without accounting. */
-struct sheaf_calls cache_base_calls(struct kmem_cache *s);
-/* Exchange the calls that allocate. */
-void cache_set_alloc(struct kmem_cache *s, struct sheaf_calls calls);
+struct cache_calls cache_base_calls(struct kmem_cache *s);
 /* From now on allocations of a leaked cache fail, after a report. */
 void cache_refuse_allocations(struct kmem_cache *s);
-/* The calls of a destroyed cache, which only report that it was destroyed. */
-struct sheaf_calls cache_calls_destroyed(void);
+/* The cache was destroyed: from now on its calls only report that. */
+void cache_refuse_calls(struct kmem_cache *s);
 
 /* React to a change in how the cache is used (src/percpu/flow.c): exchange its calls, publish
  * another capacity. */
@@ -74,11 +71,10 @@ void cache_free_slow(struct kmem_cache *s, void *object, const char *call);
 /* Free objects straight to their slabs. */
 void cache_give(struct kmem_cache *s, void **objects, unsigned int n, const char *call);
 
-/* Compilers inline memset(), so the program's sanitizer does not see every clearing by the
- * library. */
+/* The program's sanitizer does not see every clearing by the library. */
 static inline void cache_zero(const struct kmem_cache *s, void *object)
 {
-	memset(object, 0, s->sheaf.slab.object_size);
+	os_zero(object, s->sheaf.slab.object_size);
 	tools_wrote(object, s->sheaf.slab.object_size);
 }
 

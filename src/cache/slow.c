@@ -255,17 +255,3 @@ SHEAF_PUBLIC void *kmem_cache_alloc_node(struct kmem_cache *s, gfp_t flags, int 
 		return account_alloc(s, flags, node);
 	return cache_alloc_node(s, flags, node);
 }
-
-SHEAF_PUBLIC void *__kmem_cache_zalloc_null(void)
-{
-	return (void *)cache_report_null("kmem_cache_zalloc");
-}
-
-SHEAF_PUBLIC void __kmem_cache_free_null(void *object)
-{
-	if (object)
-		os_misuse(NULL,
-			  "kmem_cache_free(NULL, %p): the cache is NULL; the object is leaked. "
-			  "Pass the cache that it came from, or use kfree()",
-			  object);
-}

@@ -63,7 +63,7 @@ static void *alloc_of(kmem_buckets *set, size_t size, gfp_t flags, size_t most, 
 	s = set->caches[kmalloc_index(size)];
 	if (cache_is_checked(s))
 		return kmalloc_checked(s, size, flags, NUMA_NO_NODE);
-	return SHEAF_CALL(s, alloc)(s, flags);
+	return cache_alloc(s, flags);
 }
 
 SHEAF_PUBLIC OS_NOINLINE void *kmem_buckets_alloc(kmem_buckets *set, size_t size, gfp_t flags)

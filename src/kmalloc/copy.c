@@ -11,7 +11,7 @@ static void *copy(const void *from, size_t size, size_t bytes, gfp_t flags, cons
 
 	if (ZERO_OR_NULL_PTR(to))
 		return to;
-	memcpy(to, from, size);
+	os_copy(to, from, size);
 	if (bytes > size)
 		to[size] = '\0';
 	tools_wrote(to, bytes);

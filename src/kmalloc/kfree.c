@@ -15,17 +15,14 @@ static OS_COLD void free_unowned(const void *block)
 	free_any(block, "kfree");
 }
 
-SHEAF_PUBLIC void kfree(const void *block)
+SHEAF_PUBLIC OS_FAST void kfree(const void *block)
 {
 	struct slab_cache *owner = page_owner(block);
-	struct kmem_cache *s;
 
-	if (os_unlikely(!owner)) {
+	if (os_unlikely(!owner))
 		free_unowned(block);
-		return;
-	}
-	s = cache_of_slab(owner);
-	SHEAF_CALL(s, free)(s, (void *)(uintptr_t)block);
+	else
+		cache_free(cache_of_slab(owner), (void *)(uintptr_t)block);
 }
 
 /* As cache_find_used(), for a call that then may use all bytes of the block; of a debug cache's
@@ -81,7 +78,7 @@ SHEAF_PUBLIC void kvfree_sensitive(const void *block, size_t size)
 
 static void *move(void *to, const struct block *block, size_t bytes, const char *call)
 {
-	memcpy(to, block->start, bytes);
+	os_copy(to, block->start, bytes);
 	tools_wrote(to, bytes);
 	free_any(block->start, call);
 	return to;

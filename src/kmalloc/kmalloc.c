@@ -14,7 +14,6 @@
 #define INDEX_OF(before, size) [WORDS(before, size)] = KMALLOC_##size,
 #define LARGER_INDEX(before, size)                                                                 \
 	[(before) / KMALLOC_STEP + 1 ...(size) / KMALLOC_STEP] = KMALLOC_##size,
-#define FIRST_OF(before, size) [WORDS(before, size)] = FIRST(KMALLOC_##size),
 
 const uint32_t kmalloc_sizes[KMALLOC_CACHES] = {KMALLOC_SIZES(SIZE_OF) KMALLOC_LARGER(SIZE_OF)};
 const uint8_t kmalloc_index_of[SHEAF_KMALLOC_WORDS + 1] = {KMALLOC_SIZES(INDEX_OF)};
@@ -22,7 +21,8 @@ const uint8_t kmalloc_larger_index[KMALLOC_LARGEST / KMALLOC_STEP + 1] = {
 	KMALLOC_LARGER(LARGER_INDEX)};
 
 static struct {
-	uint32_t ready; /* every cache was created */
+	uint32_t ready;	 /* every cache was created */
+	uint32_t common; /* any call may take the first partition's caches */
 	uint32_t nr_partitions;
 	uint64_t secret;
 	struct kmem_cache *caches[KMALLOC_PARTITIONS][KMALLOC_CACHES];
@@ -30,60 +30,28 @@ static struct {
 } family;
 
 /*
- * --- the table, and its first entries -----------------------------------------------------------
+ * --- the table of programs ----------------------------------------------------------------------
  */
 
-/* These have no `free`, because no memory belongs to them. The place of one tells how many bytes it
- * is for: first those of the sizes, then those of constants. */
-static const struct sheaf_calls entries[KMALLOC_CACHES + SHEAF_KMALLOC_EXACT + 1];
-
-static size_t size_of_entry(struct kmem_cache *s)
-{
-	size_t i = (size_t)((const struct sheaf_calls *)(const void *)s - entries);
-
-	return i < KMALLOC_CACHES ? kmalloc_sizes[i] : i - KMALLOC_CACHES;
-}
-
-/* Reached by a jump, or from inlined code: the return address is in the code that allocates. */
-static void *alloc_entry(struct kmem_cache *s, gfp_t flags)
-{
-	return kmalloc_for(size_of_entry(s), flags, NUMA_NO_NODE, __builtin_return_address(0));
-}
-
-static void *alloc_plain_entry(struct kmem_cache *s)
-{
-	return kmalloc_for(size_of_entry(s), GFP_KERNEL, NUMA_NO_NODE, __builtin_return_address(0));
-}
-
-static const struct sheaf_calls entries[KMALLOC_CACHES + SHEAF_KMALLOC_EXACT + 1] = {
-	[0 ... KMALLOC_CACHES + SHEAF_KMALLOC_EXACT] = {.alloc = alloc_entry,
-							.alloc_plain = alloc_plain_entry},
-};
-
-#define FIRST(i)   ((struct kmem_cache *)(uintptr_t)&entries[i])
-#define EXACT(i)   FIRST(KMALLOC_CACHES + (i))
-#define EXACT4(i)  EXACT(i), EXACT(i + 1), EXACT(i + 2), EXACT(i + 3)
-#define EXACT16(i) EXACT4(i), EXACT4(i + 4), EXACT4(i + 8), EXACT4(i + 12)
-#define EXACT64(i) EXACT16(i), EXACT16(i + 16), EXACT16(i + 32), EXACT16(i + 48)
+/* No cache: its words lead to the call. */
+static const struct sheaf_row_words no_cache;
+#define NO_CACHE ((struct kmem_cache *)(uintptr_t)&no_cache)
 
 static struct sheaf_kmalloc_table sizes_table = {
-	.by_words = {FIRST(0), KMALLOC_SIZES(FIRST_OF)},
-	.exact = {EXACT64(0), EXACT64(64)},
+	.by_words = {[0 ... SHEAF_KMALLOC_WORDS] = NO_CACHE},
 };
 
 _Static_assert(KMALLOC_LARGEST >= 8 * SHEAF_KMALLOC_WORDS, "programs look up all sizes up to this");
 
 SHEAF_PUBLIC struct sheaf_kmalloc_table *const sheaf_kmalloc_table = &sizes_table;
 
-/* Caches by steps, for sizes above those of the table. NULL: kmalloc_for() chooses one, because of
- * the caller's address or the bytes requested, or makes the caches. */
-static struct kmem_cache *larger_caches[KMALLOC_LARGEST / KMALLOC_STEP];
-
-static inline struct kmem_cache *larger_cache(size_t size)
+/* The cache that any call may take for this size; NULL: kmalloc_for() chooses one, because of the
+ * caller's address or the bytes requested, or makes the caches. */
+static inline struct kmem_cache *cache_of_size(size_t size)
 {
-	return size - 1 < KMALLOC_LARGEST
-		       ? os_load_acquire(&larger_caches[(size - 1) / KMALLOC_STEP])
-		       : NULL;
+	if (!os_load_acquire(&family.common) || size - 1 >= KMALLOC_LARGEST)
+		return NULL;
+	return family.caches[0][kmalloc_index(size)];
 }
 
 /* --- first use -------------------------------------------------------------------------------- */
@@ -121,64 +89,20 @@ static bool make_partition(unsigned int number)
 	return true;
 }
 
-/*
- * For debug caches: an entry for each number of words tells the requested size, to within seven
- * bytes. Only constants above SHEAF_KMALLOC_EXACT come here.
- */
-static struct sheaf_calls sized[SHEAF_KMALLOC_WORDS + 1];
-
-static void *alloc_sized(struct kmem_cache *s, gfp_t flags)
-{
-	size_t words = (size_t)((const struct sheaf_calls *)(const void *)s - sized);
-
-	return kmalloc_for(8 * words, flags, NUMA_NO_NODE, NULL);
-}
-
-static void *alloc_plain_sized(struct kmem_cache *s)
-{
-	return alloc_sized(s, GFP_KERNEL);
-}
-
-static struct kmem_cache *entry_for(unsigned int words)
-{
-	struct kmem_cache *s = family.caches[0][kmalloc_index_of[words]];
-
-	if (!cache_is_checked(s))
-		return s;
-	sized[words] = (struct sheaf_calls){.alloc = alloc_sized, .alloc_plain = alloc_plain_sized};
-	return (struct kmem_cache *)(void *)&sized[words];
-}
-
-/* Programs load the pointer, and then the first words of the cache. */
-static void set_entry(struct kmem_cache **entry, struct kmem_cache *s)
-{
-	os_assert(s->calls.alloc && os_peek(entry) != s); /* KMALLOC-K1 */
-	tsan_release(entry);
-	os_store_release(entry, s);
-}
-
-/* Programs read it with a plain load. They see this value, or 0, in which case they make a call. */
-static OS_NO_TSAN void serve_all_sizes(void)
-{
-	sizes_table.most = 8 * SHEAF_KMALLOC_WORDS;
-}
-
 static void fill_table(void)
 {
-	bool checked = false;
-
 	os_assert(os_peek(&caches.family.word) && !os_peek(&family.ready)); /* KMALLOC-K2 */
-	for (unsigned int i = 1; i <= SHEAF_KMALLOC_WORDS; i++)
-		set_entry(&sizes_table.by_words[i], entry_for(i));
 	for (unsigned int i = 1; i < KMALLOC_CACHES; i++)
-		checked |= cache_is_checked(family.caches[0][i]);
-	for (unsigned int i = 1; i <= SHEAF_KMALLOC_EXACT && !checked; i++)
-		set_entry(&sizes_table.exact[i], family.caches[0][kmalloc_index(i)]);
-	for (unsigned int i = 8 * SHEAF_KMALLOC_WORDS / KMALLOC_STEP;
-	     i < KMALLOC_LARGEST / KMALLOC_STEP && !checked; i++)
-		set_entry(&larger_caches[i], family.caches[0][kmalloc_larger_index[i + 1]]);
-	if (!checked)
-		serve_all_sizes();
+		if (cache_is_checked(family.caches[0][i]))
+			return;
+	for (unsigned int i = 1; i <= SHEAF_KMALLOC_WORDS; i++) {
+		struct kmem_cache **entry = &sizes_table.by_words[i];
+
+		os_assert(os_peek(entry) == NO_CACHE); /* KMALLOC-K1 */
+		tsan_release(entry);
+		os_store_release(entry, family.caches[0][kmalloc_index_of[i]]);
+	}
+	os_store_release(&family.common, 1);
 }
 
 static bool make_family(void)
@@ -286,7 +210,7 @@ bool kmalloc_is_of_family(const struct kmem_cache *s)
 /* A red zone follows the requested bytes. */
 void *kmalloc_checked(struct kmem_cache *s, size_t size, gfp_t flags, int node)
 {
-	void *object = node == NUMA_NO_NODE ? SHEAF_CALL(s, alloc)(s, flags)
+	void *object = node == NUMA_NO_NODE ? cache_alloc(s, flags)
 					    : kmem_cache_alloc_node(s, flags, node);
 
 	if (object)
@@ -312,7 +236,7 @@ static void *from_family(size_t size, gfp_t flags, int node, const void *caller)
 	if (cache_is_checked(s))
 		return kmalloc_checked(s, size, flags, node);
 	if (node == NUMA_NO_NODE)
-		return SHEAF_CALL(s, alloc)(s, flags);
+		return cache_alloc(s, flags);
 	return kmem_cache_alloc_node(s, flags, node);
 }
 
@@ -338,23 +262,33 @@ void *kmalloc_most(size_t size, gfp_t flags, int node, size_t most, const char *
 	return block ? block : instead_of_slab(size, flags, node);
 }
 
-static inline void *alloc_larger(size_t size, gfp_t flags, int node, size_t most, const char *call,
-				 const void *caller)
+static OS_NOINLINE void *alloc_rest(size_t size, gfp_t flags, size_t most, const char *call,
+				    const void *caller)
 {
-	struct kmem_cache *s = node == NUMA_NO_NODE ? larger_cache(size) : NULL;
-	void *block = s ? SHEAF_CALL(s, alloc)(s, flags) : NULL;
+	struct kmem_cache *s = cache_of_size(size);
+	void *block = s ? cache_alloc(s, flags) : NULL;
 
 	if (os_likely(block))
 		return block;
 	if (s)
 		return instead_of_slab(size, flags, NUMA_NO_NODE);
-	return kmalloc_most(size, flags, node, most, call, caller);
+	return kmalloc_most(size, flags, NUMA_NO_NODE, most, call, caller);
 }
 
-SHEAF_PUBLIC OS_NOINLINE void *__kmalloc_large(size_t size, gfp_t flags)
+SHEAF_PUBLIC OS_FAST OS_NOINLINE void *__kmalloc(size_t size, gfp_t flags)
 {
-	return alloc_larger(size, flags, NUMA_NO_NODE, KMALLOC_MAX_SIZE, "kmalloc",
-			    __builtin_return_address(0));
+#ifdef HAVE_RSEQ
+	if (os_likely(size <= 8 * SHEAF_KMALLOC_WORDS) && os_likely(!(flags & ~SHEAF_GFP_PLAIN))) {
+		struct kmem_cache *s = os_load_acquire(&sizes_table.by_words[(size + 7) >> 3]);
+		uint32_t by = os_load_relaxed(&s->words.pop_by);
+		void *block;
+
+		if (os_likely(by > SHEAF_BY_CALL) &&
+		    os_likely(rseq_pop(s->words.area, by, (char *)s, &block)))
+			return block;
+	}
+#endif
+	return alloc_rest(size, flags, KMALLOC_MAX_SIZE, "kmalloc", __builtin_return_address(0));
 }
 
 SHEAF_PUBLIC OS_NOINLINE void *kmalloc_charged(size_t size, gfp_t flags, struct kmem_group *g)
@@ -374,5 +308,8 @@ SHEAF_PUBLIC OS_NOINLINE void *kmalloc_node(size_t size, gfp_t flags, int node)
 
 SHEAF_PUBLIC OS_NOINLINE void *kvmalloc_node(size_t size, gfp_t flags, int node)
 {
-	return alloc_larger(size, flags, node, INT_MAX, "kvmalloc", __builtin_return_address(0));
+	const void *caller = __builtin_return_address(0);
+
+	return node == NUMA_NO_NODE ? alloc_rest(size, flags, INT_MAX, "kvmalloc", caller)
+				    : kmalloc_most(size, flags, node, INT_MAX, "kvmalloc", caller);
 }

@@ -8,25 +8,20 @@
  *   ... 2 MiB     a run of 2^n pages             the same: kmalloc_large owns it
  *   above         a mapping (page/map.h)         a table by 2 MiB of address
  *
- * kmalloc(), in the header, loads a cache from a table indexed by words of 8 bytes, and calls the
- * function in its first word. Before first use, the table's entries are not caches but only such
- * functions, which create the family and continue with it. The entry for size 0, and all entries
- * with random_kmalloc_caches, always stay such functions. So the fast path needs no test for these
- * cases. It compares each size that is not a constant with the largest one that the table serves,
- * which is 0 until the caches exist, and stays 0 with random_kmalloc_caches or if one of them is a
- * debug cache: then the call gets the size itself. kfree() finds the cache in the page's
- * descriptor, and also calls the function in its first words. It is not inlined, so that programs
- * do not depend on descriptors; this costs three instructions.
+ * kmalloc(), in place or as a call, loads a cache from a table indexed by words of 8 bytes, and
+ * pops by its section, if the cache's first word says how. The entry for size 0, and all others
+ * before first use, are no caches, but such words that lead to the call. They stay with
+ * random_kmalloc_caches, where the caller's address decides, and if one of the caches is a debug
+ * cache, which must know the bytes requested. kfree() finds the cache in the page's descriptor. It
+ * is not in place, so that programs do not depend on descriptors.
  *
  * Invariants
  *  KMALLOC-K1. An entry of the table is replaced once, by a finished cache, and never again.
  *  KMALLOC-K2. The first thread that needs one of the caches creates all of them, once per process.
- *      If there was no memory for some, the next thread that needs one tries again. Entries of
- *      debug caches stay functions, which know how many words were requested, or, for small
- *      constants that are not multiples of 8, how many bytes.
+ *      If there was no memory for some, the next thread that needs one tries again.
  *  KMALLOC-K3. kmalloc_large has no slabs and no sheaves: `free` is its only call.
- *  KMALLOC-K4. Programs contain only the pointer to the table, its indices by words of 8 bytes and
- *      by bytes, and its minimum length. Only the library knows sizes and caches.
+ *  KMALLOC-K4. Programs contain only the pointer to the table, its indices by words of 8 bytes, and
+ *      its length. Only the library knows sizes and caches.
  *
  * Locks: OS_RANK_KMALLOC, caches.family, while the family is created. Callers: src/kmalloc/.
  */
@@ -36,6 +31,7 @@
 #include <sheaf/kmalloc.h>
 
 #include "cache/block.h"
+#include "cache/calls.h"
 
 #define KMALLOC_PARTITIONS 16
 #define KMALLOC_STEP	   2048

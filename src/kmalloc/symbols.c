@@ -24,15 +24,11 @@
 		__attribute__((alias(#name), visibility("default"))) SAME_ATTRIBUTES(name)
 
 SYMBOL(gfpflags_allow_blocking);
-SYMBOL(kmem_cache_alloc);
 SYMBOL(kmem_cache_alloc_from_sheaf);
-SYMBOL(kmem_cache_free);
-SYMBOL(kmem_cache_zalloc);
 
 SYMBOL(kcalloc);
 SYMBOL(kcalloc_node);
 SYMBOL(kfree_bulk);
-SYMBOL(kmalloc);
 SYMBOL(kmalloc_array);
 SYMBOL(kmalloc_array_node);
 SYMBOL(krealloc_array);

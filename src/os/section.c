@@ -30,13 +30,13 @@ OS_COLD struct slot *section_stand_in(char *handle)
 	return NULL;
 }
 
-#define POP(suffix)  rseq_pop_##suffix(s->handle, &object)
-#define PUSH(suffix) rseq_push_##suffix(s->handle, object)
-
 void *section_pop(struct section_slots *s)
 {
 	void *object;
-	bool done = SECTION(RSEQ_BY_ID(POP), c_pop(s->handle, &object));
+	bool done = SECTION(
+		os.counting ? rseq_pop_counted(os.rseq_offset, os.id_offset, s->handle, &object)
+			    : rseq_pop(os.rseq_offset, os.id_offset, s->handle, &object),
+		c_pop(s->handle, &object));
 
 	return done ? object : NULL;
 }
@@ -44,7 +44,8 @@ void *section_pop(struct section_slots *s)
 void *section_pop_sampled(struct section_slots *s)
 {
 	void *object;
-	bool done = SECTION(RSEQ_BY_INDEX(POP, _sampled), c_pop_sampled(s->handle, &object));
+	bool done = SECTION(rseq_pop_sampled(os.rseq_offset, os.id_offset, s->handle, &object),
+			    c_pop_sampled(s->handle, &object));
 
 	return done ? object : NULL;
 }
@@ -56,7 +57,10 @@ bool section_arm(struct section_slots *s, uint32_t n)
 
 bool section_push(struct section_slots *s, void *object)
 {
-	return SECTION(RSEQ_BY_ID(PUSH), c_push(s->handle, object));
+	return SECTION(os.counting
+			       ? rseq_push_counted(os.rseq_offset, os.id_offset, s->handle, object)
+			       : rseq_push(os.rseq_offset, os.id_offset, s->handle, object),
+		       c_push(s->handle, object));
 }
 
 /* After a section that changed a slot, or moved many objects: make that visible to others. */
@@ -99,7 +103,8 @@ bool section_put_spare(struct section_slots *s, struct sheaf *sheaf)
 
 bool section_push_rcu(struct section_slots *s, void *object)
 {
-	return SECTION(RSEQ_BY_INDEX(PUSH, _rcu), c_push_rcu(s->handle, object));
+	return SECTION(rseq_push_rcu(os.rseq_offset, os.id_offset, s->handle, object),
+		       c_push_rcu(s->handle, object));
 }
 
 bool section_replace_rcu(struct section_slots *s, struct sheaf *sheaf, struct sheaf **old)

@@ -63,11 +63,12 @@ RUN(kmem_cache_set_limit, CHECK(kmem_cache_set_limit(none, 1 << 20) == -EINVAL))
  * path. */
 RUN(kmem_cache_alloc, struct kmem_cache *s = kmem_cache_create("used", 64, NULL, 0); CHECK(s);
     kmem_cache_free(s, kmem_cache_alloc(s, GFP_KERNEL)); kmem_cache_destroy(s))
+RUN(__kmem_cache_alloc, struct kmem_cache *s = kmem_cache_create("used", 64, NULL, 0); CHECK(s);
+    kmem_cache_free(s, __kmem_cache_alloc(s, GFP_KERNEL)); kmem_cache_destroy(s))
+RUN(__kmem_cache_free, __kmem_cache_free(none, nothing))
 RUN(kmem_cache_zalloc, CHECK(!kmem_cache_zalloc(none, GFP_KERNEL)))
-RUN(__kmem_cache_zalloc_null, CHECK(!__kmem_cache_zalloc_null()))
 RUN(kmem_cache_alloc_node, CHECK(!kmem_cache_alloc_node(none, GFP_KERNEL, 0)))
 RUN(kmem_cache_free, kmem_cache_free(none, nothing); kmem_cache_free(none, NULL))
-RUN(__kmem_cache_free_null, __kmem_cache_free_null(NULL))
 RUN(kmem_cache_alloc_bulk, void *p[3]; CHECK(!kmem_cache_alloc_bulk(none, GFP_KERNEL, 3, p)))
 RUN(kmem_cache_free_bulk, void *p[3] = {NULL, ZERO_SIZE_PTR, NULL};
     kmem_cache_free_bulk(none, 0, p); kmem_cache_free_bulk(none, 3, p))
@@ -94,7 +95,7 @@ GET(kmalloc_node, 100, kmalloc_node(100, GFP_KERNEL, 0))
 GET(kzalloc_node, 100, kzalloc_node(100, GFP_KERNEL, 0))
 GET(kmalloc_array_node, 100, kmalloc_array_node(10, 10, GFP_KERNEL, 0))
 GET(kcalloc_node, 100, kcalloc_node(10, 10, GFP_KERNEL, 0))
-GET(__kmalloc_large, 3 << 20, __kmalloc_large(3 << 20, GFP_KERNEL))
+GET(__kmalloc, 3 << 20, __kmalloc(3 << 20, GFP_KERNEL))
 GET(krealloc, 100, krealloc(NULL, 100, GFP_KERNEL))
 GET(krealloc_array, 100, krealloc_array(NULL, 10, 10, GFP_KERNEL))
 GET(kvmalloc, 3 << 20, kvmalloc(3 << 20, GFP_KERNEL))
@@ -257,9 +258,10 @@ static const struct call calls[] = {
 #define NR_CALLS (sizeof(calls) / sizeof(*calls))
 
 /* Those that take a cache or a pool, and may be given NULL. */
-static const char *const null_allowed[] = {"kmem_cache_alloc",	   "kmem_cache_destroy",
-					   "kmem_cache_free_bulk", "kmem_cache_print_traces",
-					   "mempool_destroy",	   "mempool_initialized"};
+static const char *const null_allowed[] = {"kmem_cache_alloc",	      "__kmem_cache_alloc",
+					   "kmem_cache_destroy",      "kmem_cache_free_bulk",
+					   "kmem_cache_print_traces", "mempool_destroy",
+					   "mempool_initialized"};
 /* Other calls whose bodies are wrong on purpose: one line reports each. */
 static const char *const wrong[] = {"kfree",
 				    "kvfree",
@@ -270,7 +272,6 @@ static const char *const wrong[] = {"kfree",
 				    "ksize",
 				    "kfree_nolock",
 				    "__kvfree_rcu",
-				    "__kmem_cache_zalloc_null",
 				    "kvfree_rcu_mightsleep",
 				    "sheaf_rcu_register",
 				    "mempool_alloc_slab",

@@ -53,7 +53,7 @@ static void use(struct kmem_cache *s)
 static void direction_begins_and_ends(void **state)
 {
 	struct kmem_cache *s = kmem_cache_create("flow", 64, NULL, SLAB_NO_MERGE);
-	struct sheaf_calls calls = s->calls;
+	uint32_t word = s->words.pop_by;
 
 	(void)state;
 	see(s, ROW + 1, 500);
@@ -64,14 +64,13 @@ static void direction_begins_and_ends(void **state)
 	see(s, OTHERS + 1, ENOUGH);
 	assert_int_equal(s->sheaf.one_way, 1);
 	if (os.backend == OS_BACKEND_RSEQ && !os.counting && !cache_is_hardened(s))
-		assert_ptr_not_equal(s->calls.alloc, calls.alloc);
+		assert_int_not_equal(s->words.pop_by, word);
 	use(s);
 	see(s, ROW + 1, 20);
 	assert_int_equal(s->sheaf.one_way, 1);
 	see(s, ROW + 1, ENOUGH);
 	assert_int_equal(s->sheaf.one_way, 0);
-	assert_ptr_equal(s->calls.alloc, calls.alloc);
-	assert_ptr_equal(s->calls.alloc_plain, calls.alloc_plain);
+	assert_int_equal(s->words.pop_by, word);
 	use(s);
 	kmem_cache_destroy(s);
 }
@@ -95,16 +94,22 @@ static void a_mixture_is_counted_on_its_cpu(void **state)
 static void destroyed_cache_stays_destroyed(void **state)
 {
 	struct kmem_cache *s = kmem_cache_create("flow", 64, NULL, SLAB_NO_MERGE);
-	const struct sheaf_calls calls = s->calls, destroyed = cache_calls_destroyed();
+	const struct sheaf_row_words words = s->words;
+	const struct cache_calls calls = s->calls;
+	struct cache_calls destroyed;
 
 	(void)state;
-	s->calls = destroyed;
+	cache_refuse_calls(s);
+	destroyed = s->calls;
 	see(s, OTHERS + 1, ENOUGH);
 	assert_int_equal(s->sheaf.one_way, 1);
 	assert_memory_equal(&s->calls, &destroyed, sizeof(destroyed));
+	assert_int_equal(s->words.pop_by, BY_CALLS);
 	see(s, ROW + 1, ENOUGH);
 	assert_int_equal(s->sheaf.one_way, 0);
 	assert_memory_equal(&s->calls, &destroyed, sizeof(destroyed));
+	assert_int_equal(s->words.pop_by, BY_CALLS);
+	s->words = words;
 	s->calls = calls;
 	kmem_cache_destroy(s);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* SHEAF_INLINE: which operations need no call, and that the others still make one. */
+/* Which operations are in place, and that the others make a call. The linker gives the program's
+ * calls to the functions that count them. */
 #define SHEAF_INLINE
 #include <sheaf/group.h>
 #include <sheaf/slab.h>
@@ -20,42 +21,28 @@ enum {
 	ENOUGH = 1000
 };
 
-static struct sheaf_calls real;
 static unsigned int allocs, frees;
 
-static void *count_alloc(struct kmem_cache *s, gfp_t flags)
+void *__real_sheaf_kmem_cache_alloc(struct kmem_cache *s, gfp_t flags);
+void *__wrap_sheaf_kmem_cache_alloc(struct kmem_cache *s, gfp_t flags);
+void __real_sheaf_kmem_cache_free(struct kmem_cache *s, void *object);
+void __wrap_sheaf_kmem_cache_free(struct kmem_cache *s, void *object);
+
+void *__wrap_sheaf_kmem_cache_alloc(struct kmem_cache *s, gfp_t flags)
 {
 	allocs++;
-	return real.alloc(s, flags);
+	return __real_sheaf_kmem_cache_alloc(s, flags);
 }
 
-static void *count_alloc_plain(struct kmem_cache *s)
-{
-	allocs++;
-	return real.alloc_plain(s);
-}
-
-static void count_free(struct kmem_cache *s, void *object)
+void __wrap_sheaf_kmem_cache_free(struct kmem_cache *s, void *object)
 {
 	frees++;
-	real.free(s, object);
+	__real_sheaf_kmem_cache_free(s, object);
 }
 
-/* Exchange the calls for those that count. */
-static void begin(struct kmem_cache *s)
+static void begin(void)
 {
-	real = s->calls;
-	s->calls.alloc = count_alloc;
-	s->calls.alloc_plain = count_alloc_plain;
-	s->calls.free = count_free;
 	allocs = frees = 0;
-}
-
-static void end(struct kmem_cache *s)
-{
-	s->calls.alloc = real.alloc;
-	s->calls.alloc_plain = real.alloc_plain;
-	s->calls.free = real.free;
 }
 
 static void use(struct kmem_cache *s)
@@ -92,9 +79,8 @@ static void common_operations_make_no_call(void **state)
 
 	(void)state;
 	use(s);
-	begin(s);
+	begin();
 	use(s);
-	end(s);
 	assert_calls(allocs, !has_inline());
 	assert_calls(frees, !has_inline());
 	assert_int_equal(kmem_cache_verify(s), 0);
@@ -133,15 +119,13 @@ static void one_way_allocations_are_calls(void **state)
 	(void)state;
 	see_flow(s, 5);
 	use(s);
-	begin(s);
+	begin();
 	use(s);
-	end(s);
 	assert_calls(allocs, true);
 	assert_calls(frees, !has_inline());
 	see_flow(s, 4);
-	begin(s);
+	begin();
 	use(s);
-	end(s);
 	assert_calls(allocs, !has_inline());
 	kmem_cache_destroy(s);
 }
@@ -161,13 +145,12 @@ static void charged_objects_are_freed_by_calls(void **state)
 	object = kmem_cache_alloc(s, GFP_KERNEL_ACCOUNT);
 	kmem_group_restore_current(before);
 	assert_non_null(object);
-	begin(s);
+	begin();
 	kmem_cache_free(s, object);
 	use(s);
 	see_flow(s, 5);
 	see_flow(s, 4);
 	use(s);
-	end(s);
 	assert_int_equal(frees, 2 * NR + 1);
 	assert_int_equal(kmem_group_stats(g, &stats), 0);
 	assert_int_equal(stats.bytes, 0);
@@ -185,9 +168,8 @@ static void accounted_caches_make_calls(void **state)
 	assert_non_null(g);
 	use(s);
 	for (int turn = 0; turn < 2; turn++) {
-		begin(s);
+		begin();
 		use(s);
-		end(s);
 		assert_calls(allocs, true);
 		assert_calls(frees, true);
 		see_flow(s, 5);
@@ -203,9 +185,8 @@ static void caches_without_sheaves_make_calls(void **state)
 		kmem_cache_create("inline", 64, NULL, SLAB_NO_MERGE | SLAB_NO_SHEAVES);
 
 	(void)state;
-	begin(s);
+	begin();
 	use(s);
-	end(s);
 	assert_calls(allocs, true);
 	assert_calls(frees, true);
 	kmem_cache_destroy(s);

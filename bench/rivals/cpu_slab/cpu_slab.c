@@ -68,8 +68,7 @@ static __attribute__((noinline)) void *alloc_slow(struct cpu_slab *cache)
 
 DEFINE_CALLS(trylock, c_pop_head, c_push_head)
 #ifdef HAVE_RSEQ
-DEFINE_CALLS(mm_cid, rseq_pop_head_mm_cid, rseq_push_head_mm_cid)
-DEFINE_CALLS(cpu_id, rseq_pop_head_cpu_id, rseq_push_head_cpu_id)
+DEFINE_CALLS(rseq, rseq_pop_head, rseq_push_head)
 #endif
 
 static void *alloc_counted(struct cpu_slab *cache)
@@ -95,10 +94,8 @@ static struct cpu_slab calls(bool counted)
 	if (counted)
 		return (struct cpu_slab){alloc_counted, free_counted};
 #ifdef HAVE_RSEQ
-	if (os.backend == OS_BACKEND_RSEQ && os.id_offset == 4)
-		return (struct cpu_slab){alloc_cpu_id, free_cpu_id};
 	if (os.backend == OS_BACKEND_RSEQ)
-		return (struct cpu_slab){alloc_mm_cid, free_mm_cid};
+		return (struct cpu_slab){alloc_rseq, free_rseq};
 #endif
 	return (struct cpu_slab){alloc_trylock, free_trylock};
 }

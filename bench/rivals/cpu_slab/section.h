@@ -49,15 +49,13 @@ static inline uintptr_t end_of(const struct slab *slab)
 #include "section_aarch64.h"
 #endif
 
-/* One section: its text, outputs, further inputs, and what to do after it. `id` is what
- * SHEAF_RSEQ_ROW needs, and empty for the others. */
-#define SECTION(ROW, TEXT, OUTPUTS, INPUTS, DONE)                                                  \
+/* One section: its text, outputs, further inputs, and what to do after it. */
+#define SECTION(TEXT, OUTPUTS, INPUTS, DONE)                                                       \
 	uintptr_t t;                                                                               \
                                                                                                    \
-	__asm__ volatile goto(SHEAF_RSEQ_BEGIN ROW TEXT SHEAF_RSEQ_END(slow)                       \
+	__asm__ volatile goto(SHEAF_RSEQ_BEGIN SHEAF_RSEQ_ROW TEXT SHEAF_RSEQ_END(slow)            \
 			      : [t] "=&r"(t), OUTPUTS                                              \
-			      : [handle] "r"(handle), [area] "r"(os.rseq_offset),                  \
-				INPUTS:SHEAF_RSEQ_CLOBBERS                                         \
+			      : RSEQ_PLACE(handle), INPUTS:SHEAF_RSEQ_CLOBBERS                     \
 			      : slow);                                                             \
 	SHEAF_KEEP_OUTPUTS;                                                                        \
 	DONE;                                                                                      \
@@ -65,43 +63,36 @@ static inline uintptr_t end_of(const struct slab *slab)
 	slow:                                                                                      \
 	return false
 #define AND    ,
-#define BY_ID  [id] "r"((ptrdiff_t)os.id_offset)
-#define NO_ID  "i"(0)
 #define INLINE static inline __attribute__((always_inline))
 
-#define DEFINE_POP_AND_PUSH(suffix, ROW, ID)                                                       \
-	INLINE bool rseq_pop_head_##suffix(char *handle, void **popped)                            \
-	{                                                                                          \
-		void *object, *m;                                                                  \
-                                                                                                   \
-		SECTION(ROW, RSEQ_POP_HEAD, [object] "=&r"(object)AND[m] "=&r"(m), ID,             \
-			*popped = object);                                                         \
-	}                                                                                          \
-	INLINE bool rseq_push_head_##suffix(char *handle, void *object, void *tail)                \
-	{                                                                                          \
-		uintptr_t m, x;                                                                    \
-                                                                                                   \
-		SECTION(ROW, RSEQ_PUSH_HEAD, [m] "=&r"(m)AND[x] "=&r"(x),                          \
-			ID AND[object] "r"(object)AND[tail] "r"(tail), );                          \
-	}
+INLINE bool rseq_pop_head(char *handle, void **popped)
+{
+	void *object, *m;
 
-DEFINE_POP_AND_PUSH(mm_cid, RSEQ_ROW_MM_CID, NO_ID)
-DEFINE_POP_AND_PUSH(cpu_id, RSEQ_ROW_CPU_ID, NO_ID)
-DEFINE_POP_AND_PUSH(either, SHEAF_RSEQ_ROW, BY_ID)
+	SECTION(RSEQ_POP_HEAD, [object] "=&r"(object)AND[m] "=&r"(m), "i"(0), *popped = object);
+}
+
+INLINE bool rseq_push_head(char *handle, void *object, void *tail)
+{
+	uintptr_t m, x;
+
+	SECTION(RSEQ_PUSH_HEAD, [m] "=&r"(m)AND[x] "=&r"(x),
+		[object] "r"(object)AND[tail] "r"(tail), );
+}
 
 INLINE bool rseq_pop_head_bulk(char *handle, void **dst, unsigned int most, unsigned int *n)
 {
 	uintptr_t m, i, count = most;
 
-	SECTION(SHEAF_RSEQ_ROW, RSEQ_POP_HEAD_BULK, [m] "=&r"(m)AND[i] "=&r"(i),
-		BY_ID AND[dst] "r"(dst)AND[count] "r"(count), *n = (unsigned int)i);
+	SECTION(RSEQ_POP_HEAD_BULK, [m] "=&r"(m)AND[i] "=&r"(i),
+		[dst] "r"(dst)AND[count] "r"(count), *n = (unsigned int)i);
 }
 
 INLINE bool rseq_install(char *handle, uintptr_t head, uintptr_t *old)
 {
 	uintptr_t m;
 
-	SECTION(SHEAF_RSEQ_ROW, RSEQ_INSTALL, [m] "=&r"(m), BY_ID AND[head] "r"(head), *old = m);
+	SECTION(RSEQ_INSTALL, [m] "=&r"(m), [head] "r"(head), *old = m);
 }
 
 INLINE bool rseq_pop_list(char *handle, struct slab **popped)
@@ -109,27 +100,24 @@ INLINE bool rseq_pop_list(char *handle, struct slab **popped)
 	struct slab *slab;
 	uintptr_t m;
 
-	SECTION(SHEAF_RSEQ_ROW, RSEQ_POP_LIST, [slab] "=&r"(slab)AND[m] "=&r"(m), BY_ID,
-		*popped = slab);
+	SECTION(RSEQ_POP_LIST, [slab] "=&r"(slab)AND[m] "=&r"(m), "i"(0), *popped = slab);
 }
 
 INLINE bool rseq_push_list(char *handle, struct slab *slab, uintptr_t limit)
 {
 	uintptr_t m, x;
 
-	SECTION(SHEAF_RSEQ_ROW, RSEQ_PUSH_LIST, [m] "=&r"(m)AND[x] "=&r"(x),
-		BY_ID AND[slab] "r"(slab)AND[limit] "r"(limit), );
+	SECTION(RSEQ_PUSH_LIST, [m] "=&r"(m)AND[x] "=&r"(x),
+		[slab] "r"(slab)AND[limit] "r"(limit), );
 }
 
 INLINE bool rseq_take_list(char *handle, struct slab **list)
 {
 	struct slab *slab;
 
-	SECTION(SHEAF_RSEQ_ROW, RSEQ_TAKE_LIST, [slab] "=&r"(slab), BY_ID, *list = slab);
+	SECTION(RSEQ_TAKE_LIST, [slab] "=&r"(slab), "i"(0), *list = slab);
 }
 #undef INLINE
-#undef NO_ID
-#undef BY_ID
 #undef AND
 #undef SECTION
 #endif
@@ -240,52 +228,52 @@ C_SECTION bool c_take_list(char *handle, struct slab **list)
 
 /* For slow paths: the backend is looked up at every call. */
 #ifdef HAVE_RSEQ
-#define SECTION_OF(name, suffix, ...)                                                              \
-	(os.backend == OS_BACKEND_RSEQ ? rseq_##name##suffix(__VA_ARGS__) : c_##name(__VA_ARGS__))
+#define SECTION_OF(name, ...)                                                                      \
+	(os.backend == OS_BACKEND_RSEQ ? rseq_##name(__VA_ARGS__) : c_##name(__VA_ARGS__))
 #else
-#define SECTION_OF(name, suffix, ...) c_##name(__VA_ARGS__)
+#define SECTION_OF(name, ...) c_##name(__VA_ARGS__)
 #endif
 
 /* Take the first free object. */
 static inline bool pop_head(char *handle, void **object)
 {
-	return SECTION_OF(pop_head, _either, handle, object);
+	return SECTION_OF(pop_head, handle, object);
 }
 
 /* Take up to `most` of them, `most` > 0. */
 static inline bool pop_head_bulk(char *handle, void **objects, unsigned int most, unsigned int *n)
 {
-	return SECTION_OF(pop_head_bulk, , handle, objects, most, n);
+	return SECTION_OF(pop_head_bulk, handle, objects, most, n);
 }
 
 /* Put a chain of objects of one slab there, if the slab is this CPU's. */
 static inline bool push_head(char *handle, void *object, void *tail)
 {
-	return SECTION_OF(push_head, _either, handle, object, tail);
+	return SECTION_OF(push_head, handle, object, tail);
 }
 
 /* If the freelist is empty, replace it and its slab; *old is the old HEAD. */
 static inline bool install(char *handle, uintptr_t head, uintptr_t *old)
 {
-	return SECTION_OF(install, , handle, head, old);
+	return SECTION_OF(install, handle, head, old);
 }
 
 /* Take the first slab of the CPU partial list. */
 static inline bool pop_list(char *handle, struct slab **slab)
 {
-	return SECTION_OF(pop_list, , handle, slab);
+	return SECTION_OF(pop_list, handle, slab);
 }
 
 /* Put one there, if there are fewer than limit. */
 static inline bool push_list(char *handle, struct slab *slab, unsigned int limit)
 {
-	return SECTION_OF(push_list, , handle, slab, limit);
+	return SECTION_OF(push_list, handle, slab, limit);
 }
 
 /* Take them all. */
 static inline bool take_list(char *handle, struct slab **list)
 {
-	return SECTION_OF(take_list, , handle, list);
+	return SECTION_OF(take_list, handle, list);
 }
 
 #endif

@@ -2,19 +2,15 @@
 /*
  * The text of the restartable sections for AArch64; linux/section_rseq.h makes functions from it.
  *
- * What a pop and a push need is in <sheaf/section.h>, for programs, too. mm_cid is at 24 in the
- * rseq area.
+ * What a pop and a push need is in <sheaf/section.h>, for programs, too.
  */
 #ifndef SHEAF_OS_SECTION_AARCH64_H
 #define SHEAF_OS_SECTION_AARCH64_H
 
 #include <sheaf/section.h>
 
-#define RSEQ_ROW_MM_CID SHEAF_RSEQ_ROW_FROM(SHEAF_RSEQ_IF_REGISTERED "ldr %w[t], [x9, #24]\n")
-/* In a thread that has just left a section by its end. */
-#define RSEQ_ROW_MM_CID_AGAIN SHEAF_RSEQ_ROW_FROM("ldr %w[t], [x9, #24]\n")
-#define RSEQ_ROW_CPU_ID	      SHEAF_RSEQ_ROW_FROM("ldrsw %[t], [x9, #4]\n") /* below 0: see section.h */
-#define RSEQ_ROW_CPU_ID_AGAIN RSEQ_ROW_CPU_ID
+/* In a thread that has just left a section by its end, and so is registered. */
+#define RSEQ_ROW_AGAIN SHEAF_RSEQ_ROW_FROM("ldr %w[t], [x9, %[id]]\n")
 
 /* A pop with a prefetch for writing of an object that will be taken soon. For the last objects,
  * words of the sheaf's header are taken for pointers, which is harmless. */

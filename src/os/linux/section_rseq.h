@@ -44,96 +44,48 @@ slow:                                                                           
 	return false
 /* clang-format on */
 
-#define RSEQ_DEFINE_POP(suffix, ROW, POP)                                                          \
-	RSEQ_ALWAYS_INLINE bool rseq_pop_##suffix(char *handle, void **popped)                     \
+/* Operands of sections: a handle, and where in the rseq area the index of the row is. */
+#define RSEQ_PLACE_BY(area_, by, cache)                                                            \
+	[handle] "r"(cache), [area] "r"(area_), [id] "r"((uintptr_t)(by))
+#define RSEQ_PLACE(cache) RSEQ_PLACE_BY(os.rseq_offset, os.id_offset, cache)
+
+/* area, by: os.rseq_offset and os.id_offset, or the words of a cache that have the same values. */
+#define RSEQ_DEFINE_POP(name, POP)                                                                 \
+	RSEQ_ALWAYS_INLINE bool name(ptrdiff_t area, uint32_t by, char *handle, void **popped)     \
 	{                                                                                          \
 		void *object, *m;                                                                  \
 		uintptr_t t, w;                                                                    \
                                                                                                    \
-		RSEQ_TRY(ROW, POP,                                                                 \
+		RSEQ_TRY(SHEAF_RSEQ_ROW, POP,                                                      \
 			 RSEQ_LIST([object] "=&r"(object), [m] "=&r"(m), [t] "=&r"(t),             \
 				   [w] "=&r"(w)),                                                  \
-			 RSEQ_LIST([handle] "r"(handle), [area] "r"(os.rseq_offset)),              \
-			 (*popped = object, true));                                                \
+			 RSEQ_LIST(RSEQ_PLACE_BY(area, by, handle)), (*popped = object, true));    \
 	}
 
-#define RSEQ_DEFINE_PUSH_IN(suffix, ROW, PUSH)                                                     \
-	RSEQ_ALWAYS_INLINE bool rseq_push_##suffix##_in(ptrdiff_t area, char *handle,              \
-							void *object)                              \
+#define RSEQ_DEFINE_PUSH(name, ROW, PUSH)                                                          \
+	RSEQ_ALWAYS_INLINE bool name(ptrdiff_t area, uint32_t by, char *handle, void *object)      \
 	{                                                                                          \
 		void *m;                                                                           \
 		uintptr_t t, w, i;                                                                 \
                                                                                                    \
 		RSEQ_TRY(ROW, PUSH,                                                                \
 			 RSEQ_LIST([m] "=&r"(m), [t] "=&r"(t), [w] "=&r"(w), [i] "=&r"(i)),        \
-			 RSEQ_LIST([handle] "r"(handle), [area] "r"(area), [object] "r"(object)),  \
-			 true);                                                                    \
+			 RSEQ_LIST(RSEQ_PLACE_BY(area, by, handle), [object] "r"(object)), true);  \
 	}
 
-#define RSEQ_DEFINE_PUSH(suffix, ROW, PUSH)                                                        \
-	RSEQ_DEFINE_PUSH_IN(suffix, ROW, PUSH)                                                     \
-	RSEQ_ALWAYS_INLINE bool rseq_push_##suffix(char *handle, void *object)                     \
-	{                                                                                          \
-		return rseq_push_##suffix##_in(os.rseq_offset, handle, object);                    \
-	}
-
-#define RSEQ_DEFINE_FAST(index, ROW)                                                               \
-	RSEQ_DEFINE_POP(index, ROW, SHEAF_RSEQ_POP)                                                \
-	RSEQ_DEFINE_POP(index##_ahead, ROW, RSEQ_POP_AHEAD)                                        \
-	RSEQ_DEFINE_POP(index##_counted, ROW, RSEQ_POP_COUNTED)                                    \
-	RSEQ_DEFINE_POP(index##_sampled, ROW, RSEQ_POP_SAMPLED)                                    \
-	RSEQ_DEFINE_PUSH(index, ROW, SHEAF_RSEQ_PUSH)                                              \
-	RSEQ_DEFINE_PUSH(index##_counted, ROW, RSEQ_PUSH_COUNTED)                                  \
-	/* 32 bits wide even where events are counted: the word of such a sheaf has no pops. */    \
-	RSEQ_DEFINE_PUSH(index##_rcu, ROW, RSEQ_PUSH_RCU)
-
-RSEQ_DEFINE_FAST(mm_cid, RSEQ_ROW_MM_CID)
-RSEQ_DEFINE_FAST(cpu_id, RSEQ_ROW_CPU_ID)
-
-/* After another section. */
-#define RSEQ_DEFINE_AGAIN(index, ROW)                                                              \
-	RSEQ_DEFINE_PUSH_IN(index##_again, ROW, SHEAF_RSEQ_PUSH)                                   \
-	RSEQ_DEFINE_PUSH_IN(index##_again_counted, ROW, RSEQ_PUSH_COUNTED)
-
-RSEQ_DEFINE_AGAIN(mm_cid, RSEQ_ROW_MM_CID_AGAIN)
-RSEQ_DEFINE_AGAIN(cpu_id, RSEQ_ROW_CPU_ID_AGAIN)
-
-/* Let a file make something of its own, DEFINE(suffix, POP, PUSH), of each of these but the pops
- * ahead. */
-#define RSEQ_FOR_EACH(DEFINE) RSEQ_FOR_INDEX(DEFINE, mm_cid) RSEQ_FOR_INDEX(DEFINE, cpu_id)
-#define RSEQ_FOR_INDEX(DEFINE, index)                                                              \
-	DEFINE(index, rseq_pop_##index, rseq_push_##index)                                         \
-	DEFINE(index##_counted, rseq_pop_##index##_counted, rseq_push_##index##_counted)           \
-	DEFINE(index##_sampled, rseq_pop_##index##_sampled, rseq_push_##index##_counted)
-
-/* USE(suffix) for the index of this process, and for whether it counts. */
-#define RSEQ_BY_INDEX(USE, kind)                                                                   \
-	(os.id_offset == RSEQ_CPU_ID ? USE(cpu_id##kind) : USE(mm_cid##kind))
-#define RSEQ_BY_ID(USE) (os.counting ? RSEQ_BY_INDEX(USE, _counted) : RSEQ_BY_INDEX(USE, ))
-
-/* Operands of sections by either index. */
-#define RSEQ_PLACE(cache)                                                                          \
-	[handle] "r"(cache), [area] "r"(os.rseq_offset), [id] "r"((ptrdiff_t)os.id_offset)
-
-/* By either index, where events are not counted. */
-RSEQ_ALWAYS_INLINE bool rseq_pop(char *handle, void **popped)
-{
-	void *object, *m;
-	uintptr_t t;
-
-	RSEQ_TRY(SHEAF_RSEQ_ROW, SHEAF_RSEQ_POP,
-		 RSEQ_LIST([object] "=&r"(object), [m] "=&r"(m), [t] "=&r"(t)),
-		 RSEQ_LIST(RSEQ_PLACE(handle)), (*popped = object, true));
-}
-
-RSEQ_ALWAYS_INLINE bool rseq_push(char *handle, void *object)
-{
-	uintptr_t t;
-	void *m;
-
-	RSEQ_TRY(SHEAF_RSEQ_ROW, SHEAF_RSEQ_PUSH, RSEQ_LIST([m] "=&r"(m), [t] "=&r"(t)),
-		 RSEQ_LIST(RSEQ_PLACE(handle), [object] "r"(object)), true);
-}
+/* clang-format off */
+RSEQ_DEFINE_POP(rseq_pop, SHEAF_RSEQ_POP)
+RSEQ_DEFINE_POP(rseq_pop_ahead, RSEQ_POP_AHEAD)
+RSEQ_DEFINE_POP(rseq_pop_counted, RSEQ_POP_COUNTED)
+RSEQ_DEFINE_POP(rseq_pop_sampled, RSEQ_POP_SAMPLED)
+RSEQ_DEFINE_PUSH(rseq_push, SHEAF_RSEQ_ROW, SHEAF_RSEQ_PUSH)
+RSEQ_DEFINE_PUSH(rseq_push_counted, SHEAF_RSEQ_ROW, RSEQ_PUSH_COUNTED)
+/* 32 bits wide even where events are counted: the word of such a sheaf has no pops. */
+RSEQ_DEFINE_PUSH(rseq_push_rcu, SHEAF_RSEQ_ROW, RSEQ_PUSH_RCU)
+/* Directly after another section. */
+RSEQ_DEFINE_PUSH(rseq_push_again, RSEQ_ROW_AGAIN, SHEAF_RSEQ_PUSH)
+RSEQ_DEFINE_PUSH(rseq_push_again_counted, RSEQ_ROW_AGAIN, RSEQ_PUSH_COUNTED)
+/* clang-format on */
 
 /* Hides the number of tries. Otherwise gcc makes a copy of the section for each try, the copies
  * share what follows, and SHEAF_KEEP_OUTPUTS does not help the last one. */
@@ -300,22 +252,20 @@ RSEQ_ALWAYS_INLINE bool rseq_stock(struct section_slots *s, unsigned int cell, u
 		 false);
 }
 
-/* For one index, and one try: on the paths of objects. cell: of the handle. `n` is added, or, after
- * another section, subtracted. */
-#define RSEQ_DEFINE_STOCK(suffix, ROW, STOCK)                                                      \
-	RSEQ_ALWAYS_INLINE bool rseq_stock_##suffix(ptrdiff_t area, char *cell, uint64_t key,      \
-						    uint64_t n)                                    \
+/* One try: on the paths of objects. cell: of the handle. `n` is added, or, directly after another
+ * section, subtracted. */
+#define RSEQ_DEFINE_STOCK(name, ROW, STOCK)                                                        \
+	RSEQ_ALWAYS_INLINE bool name(ptrdiff_t area, uint32_t by, char *cell, uint64_t key,        \
+				     uint64_t n)                                                   \
 	{                                                                                          \
 		uintptr_t t, w;                                                                    \
                                                                                                    \
 		RSEQ_TRY(ROW, STOCK, RSEQ_LIST([t] "=&r"(t), [w] "=&r"(w), [key] "+&r"(key)),      \
-			 RSEQ_LIST([handle] "r"(cell), [area] "r"(area), [add] "r"(n)), true);     \
+			 RSEQ_LIST(RSEQ_PLACE_BY(area, by, cell), [add] "r"(n)), true);            \
 	}
 
-RSEQ_DEFINE_STOCK(mm_cid_more, RSEQ_ROW_MM_CID, RSEQ_STOCK)
-RSEQ_DEFINE_STOCK(cpu_id_more, RSEQ_ROW_CPU_ID, RSEQ_STOCK)
-RSEQ_DEFINE_STOCK(mm_cid_less, RSEQ_ROW_MM_CID_AGAIN, RSEQ_STOCK_LESS)
-RSEQ_DEFINE_STOCK(cpu_id_less, RSEQ_ROW_CPU_ID_AGAIN, RSEQ_STOCK_LESS)
+RSEQ_DEFINE_STOCK(rseq_stock_more, SHEAF_RSEQ_ROW, RSEQ_STOCK)
+RSEQ_DEFINE_STOCK(rseq_stock_less, RSEQ_ROW_AGAIN, RSEQ_STOCK_LESS)
 
 RSEQ_ALWAYS_INLINE bool rseq_stock_swap(struct section_slots *s, unsigned int cell, uint64_t word,
 					uint64_t *old)

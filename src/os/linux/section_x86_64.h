@@ -2,28 +2,17 @@
 /*
  * The text of the restartable sections for x86-64; linux/section_rseq.h makes functions from it.
  *
- * What a pop and a push need is in <sheaf/section.h>, for programs, too. mm_cid is at 24 in the
- * rseq area.
+ * What a pop and a push need is in <sheaf/section.h>, for programs, too.
  */
 #ifndef SHEAF_OS_SECTION_X86_64_H
 #define SHEAF_OS_SECTION_X86_64_H
 
 #include <sheaf/section.h>
 
-/* A negative cpu_id leads to a separate row, which is always both empty and full. */
-#define RSEQ_ROW_MM_CID                                                                            \
-	"cmpl $0, %%fs:4(%[area])\n"                                                               \
-	"js %l[slow]\n"                                                                            \
-	"movl %%fs:24(%[area]), %k[t]\n"                                                           \
+/* In a thread that has just left a section by its end, and so is registered. */
+#define RSEQ_ROW_AGAIN                                                                             \
+	"movl %%fs:(%[area], %[id]), %k[t]\n"                                                      \
 	"shlq $16, %[t]\n"
-/* In a thread that has just left a section by its end. */
-#define RSEQ_ROW_MM_CID_AGAIN                                                                      \
-	"movl %%fs:24(%[area]), %k[t]\n"                                                           \
-	"shlq $16, %[t]\n"
-#define RSEQ_ROW_CPU_ID                                                                            \
-	"movslq %%fs:4(%[area]), %[t]\n"                                                           \
-	"shlq $16, %[t]\n"
-#define RSEQ_ROW_CPU_ID_AGAIN RSEQ_ROW_CPU_ID
 
 #define SLOT_PAIR     "65736(%[handle], %[t])"
 #define SLOT_RCU_FREE "65776(%[handle], %[t])"

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The calls of a cache: the words that lead its fast paths to their sections, and a table for all
+ * other cases. fast.c says which word means what.
+ *
+ * Callers: src/cache/, src/kmalloc/.
+ */
+#ifndef SHEAF_CACHE_CALLS_H
+#define SHEAF_CACHE_CALLS_H
+
+#include "cache/cache.h"
+#include "os/rseq.h"
+
+/* Words of a cache below any index of rows. */
+#define BY_CALLS   0u
+#define BY_AHEAD   1u
+#define BY_CHARGED 2u
+
+/* What the next two do if their section did not. */
+void *cache_alloc_rest(struct kmem_cache *s, gfp_t flags);
+void cache_free_rest(struct kmem_cache *s, void *object);
+
+/* kmem_cache_alloc(), and kmem_cache_free() of a cache that is not NULL. */
+static OS_ALWAYS_INLINE void *cache_alloc(struct kmem_cache *s, gfp_t flags)
+{
+#ifdef HAVE_RSEQ
+	uint32_t by = os_load_relaxed(&s->words.pop_by);
+	void *object;
+
+	if (os_likely(by > SHEAF_BY_CALL) && os_likely(!(flags & ~SHEAF_GFP_PLAIN)) &&
+	    os_likely(rseq_pop(s->words.area, by, (char *)s, &object)))
+		return object;
+#endif
+	return cache_alloc_rest(s, flags);
+}
+
+static OS_ALWAYS_INLINE void cache_free(struct kmem_cache *s, void *object)
+{
+#ifdef HAVE_RSEQ
+	uint32_t by = os_load_relaxed(&s->words.push_by);
+
+	if (os_likely(by > SHEAF_BY_CALL) &&
+	    os_likely(rseq_push(s->words.area, by, (char *)s, object)))
+		return;
+#endif
+	cache_free_rest(s, object);
+}
+
+/*
+ * Let a file that includes os/section_c.h define the calls of a table, alloc_KIND_SUFFIX() and
+ * free_KIND_SUFFIX(), around each of these pairs of sections; CALLS_FOR() chooses the pair for this
+ * process.
+ */
+#define CACHE_CALLS(name) ((struct cache_calls){alloc_##name, free_##name})
+#define BY_LOCK(section)  section(handle, object)
+#define BY_INDEX(section) section(s->words.area, os.id_offset, handle, object)
+#define CALLS_BY_LOCK(DEFINE, kind)                                                                \
+	DEFINE(kind##_trylock, BY_LOCK(c_pop), BY_LOCK(c_push))                                    \
+	DEFINE(kind##_trylock_sampled, BY_LOCK(c_pop_sampled), BY_LOCK(c_push))
+#define CALLS_FOR_LOCK(kind, sampled)                                                              \
+	((sampled) ? CACHE_CALLS(kind##_trylock_sampled) : CACHE_CALLS(kind##_trylock))
+
+#ifdef HAVE_RSEQ
+#define CALLS_FOR_EACH(DEFINE, kind)                                                               \
+	CALLS_BY_LOCK(DEFINE, kind)                                                                \
+	DEFINE(kind##_rseq, BY_INDEX(rseq_pop), BY_INDEX(rseq_push))                               \
+	DEFINE(kind##_rseq_counted, BY_INDEX(rseq_pop_counted), BY_INDEX(rseq_push_counted))       \
+	DEFINE(kind##_rseq_sampled, BY_INDEX(rseq_pop_sampled), BY_INDEX(rseq_push_counted))
+#define CALLS_FOR(kind, sampled)                                                                   \
+	(os.backend != OS_BACKEND_RSEQ ? CALLS_FOR_LOCK(kind, sampled)                             \
+	 : (sampled)		       ? CACHE_CALLS(kind##_rseq_sampled)                          \
+	 : os.counting		       ? CACHE_CALLS(kind##_rseq_counted)                          \
+				       : CACHE_CALLS(kind##_rseq))
+#else
+#define CALLS_FOR_EACH CALLS_BY_LOCK
+#define CALLS_FOR      CALLS_FOR_LOCK
+#endif
+
+#endif
