@@ -42,11 +42,13 @@ struct sheaf_row_words {
 
 #if defined(__x86_64__) && defined(__LP64__)
 
+/* {a|b}: in AT&T syntax, and in that of -masm=intel. */
+
 /* The descriptor, and the store that arms the section. */
 #define SHEAF_RSEQ_BEGIN                                                                           \
 	SHEAF_RSEQ_DESCRIPTOR                                                                      \
-	"leaq 3b(%%rip), %[t]\n"                                                                   \
-	"movq %[t], %%fs:8(%[area])\n"                                                             \
+	"{leaq 3b(%%rip), %[t]|lea %[t], [rip + 3b]}\n"                                            \
+	"{movq %[t], %%fs:8(%[area])|mov fs:[%[area] + 8], %[t]}\n"                                \
 	"1:\n"
 /* The end of a section after the commit, and the abort handler after the signature that the kernel
  * looks for. */
@@ -59,42 +61,44 @@ struct sheaf_row_words {
 	".popsection\n"
 /* t = byte offset of this CPU's row from the first one, which is 65536 bytes after the handle. */
 #define SHEAF_RSEQ_ROW                                                                             \
-	"cmpl $0, %%fs:4(%[area])\n"                                                               \
+	"{cmpl $0, %%fs:4(%[area])|cmp dword ptr fs:[%[area] + 4], 0}\n"                           \
 	"js %l[slow]\n"                                                                            \
-	"movl %%fs:(%[area], %[id]), %k[t]\n"                                                      \
-	"shlq $16, %[t]\n"
+	"{movl %%fs:(%[area], %[id]), %k[t]|mov %k[t], fs:[%[area] + %[id]]}\n"                    \
+	"{shlq $16, %[t]|shl %[t], 16}\n"
 
-#define SHEAF_SLOT_MAIN	     "65728(%[handle], %[t])"
-#define SHEAF_SLOT_HOME	     "65744(%[handle], %[t])"
-#define SHEAF_SLOT_HOME_SIZE "65752(%[handle], %[t])"
+#define SHEAF_SLOT(at)	     "{" #at "(%[handle], %[t])|[%[handle] + %[t] + " #at "]}"
+#define SHEAF_SLOT_MAIN	     SHEAF_SLOT(65728)
+#define SHEAF_SLOT_HOME	     SHEAF_SLOT(65744)
+#define SHEAF_SLOT_HOME_SIZE SHEAF_SLOT(65752)
 
 /* size is loaded once and stored from the register: an add to memory would load it twice, and the
  * time of these operations is the time of a load that waits for the previous one's store. */
 #define SHEAF_RSEQ_ONE_LESS                                                                        \
-	"movq " SHEAF_SLOT_MAIN ", %[m]\n"                                                         \
-	"movl (%[m]), %k[t]\n"                                                                     \
-	"subl $1, %k[t]\n"                                                                         \
+	"{movq |mov %[m], }" SHEAF_SLOT_MAIN "{, %[m]|}\n"                                         \
+	"{movl (%[m]), %k[t]|mov %k[t], [%[m]]}\n"                                                 \
+	"{subl $1, %k[t]|sub %k[t], 1}\n"                                                          \
 	"jb %l[slow]\n"
 #define SHEAF_RSEQ_TAKE                                                                            \
-	"movq 32(%[m], %[t], 8), %[object]\n"                                                      \
-	"movl %k[t], (%[m])\n"
+	"{movq 32(%[m], %[t], 8), %[object]|mov %[object], [%[m] + 8*%[t] + 32]}\n"                \
+	"{movl %k[t], (%[m])|mov [%[m]], %k[t]}\n"
 
 /* The home test is the only test of the pointer on free: remote, foreign and large ones fail it. */
 #define SHEAF_RSEQ_IS_AT_HOME                                                                      \
-	"movq %[object], %[m]\n"                                                                   \
-	"subq " SHEAF_SLOT_HOME ", %[m]\n"                                                         \
-	"cmpq " SHEAF_SLOT_HOME_SIZE ", %[m]\n"                                                    \
+	"{movq %[object], %[m]|mov %[m], %[object]}\n"                                             \
+	"{subq |sub %[m], }" SHEAF_SLOT_HOME "{, %[m]|}\n"                                         \
+	"{cmpq |cmp %[m], }" SHEAF_SLOT_HOME_SIZE "{, %[m]|}\n"                                    \
 	"jae %l[slow]\n"
 #define SHEAF_RSEQ_APPEND                                                                          \
-	"movl (%[m]), %k[t]\n"                                                                     \
-	"cmpl 8(%[m]), %k[t]\n"                                                                    \
+	"{movl (%[m]), %k[t]|mov %k[t], [%[m]]}\n"                                                 \
+	"{cmpl 8(%[m]), %k[t]|cmp %k[t], [%[m] + 8]}\n"                                            \
 	"jae %l[slow]\n"                                                                           \
-	"movq %[object], 32(%[m], %[t], 8)\n"                                                      \
-	"addl $1, %k[t]\n"                                                                         \
-	"movl %k[t], (%[m])\n"
-#define SHEAF_RSEQ_PUSH_TO(SHEAF) SHEAF_RSEQ_IS_AT_HOME "movq " SHEAF ", %[m]\n" SHEAF_RSEQ_APPEND
-#define SHEAF_RSEQ_PUSH		  SHEAF_RSEQ_PUSH_TO(SHEAF_SLOT_MAIN)
-#define SHEAF_RSEQ_CLOBBERS	  "memory", "cc"
+	"{movq %[object], 32(%[m], %[t], 8)|mov [%[m] + 8*%[t] + 32], %[object]}\n"                \
+	"{addl $1, %k[t]|add %k[t], 1}\n"                                                          \
+	"{movl %k[t], (%[m])|mov [%[m]], %k[t]}\n"
+#define SHEAF_RSEQ_PUSH_TO(SHEAF)                                                                  \
+	SHEAF_RSEQ_IS_AT_HOME "{movq |mov %[m], }" SHEAF "{, %[m]|}\n" SHEAF_RSEQ_APPEND
+#define SHEAF_RSEQ_PUSH	    SHEAF_RSEQ_PUSH_TO(SHEAF_SLOT_MAIN)
+#define SHEAF_RSEQ_CLOBBERS "memory", "cc"
 
 #elif defined(__aarch64__)
 
