@@ -10,9 +10,6 @@
 #include <unistd.h>
 
 #include "rseq_countable.h"
-#ifndef BENCH_IN_PLACE
-#define SHEAF_NO_INLINE
-#endif
 #include <sheaf/group.h>
 #include <sheaf/slab.h>
 #include <sheaf/stats.h>

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""How each peer becomes a library to preload: what its own build files do for a release."""
+"""How each peer becomes a library to preload and an archive to link: what its own build files do for a release."""
 from __future__ import annotations
 
 import os
@@ -110,5 +110,31 @@ def build(recipe: Recipe, crate: Path, library: Path, done: Callable[[], None]) 
                 job.cancel()
             raise
     partial = library.with_suffix(".partial")
+    archive = library.with_suffix(".a")
+    archive.unlink(missing_ok=True)
+    _call(["ar", "rcs", str(archive), *made], root)
     _call([command[0], *recipe.link, "-o", str(partial), *made], root)
     partial.rename(library)
+
+
+# Benchmark: the macro that names its allocator, and malloc's header.
+STATIC = {"batch": ("BENCH_ALLOCATOR", "allocators/malloc.h"), "bulk": ("BENCH_ALLOCATOR", "allocators/malloc.h"),
+          "kmalloc": ("BENCH_SIZED", "allocators/sized/malloc.h")}
+PROGRAM_FLAGS = ("-O2", "-std=gnu11", "-D_GNU_SOURCE", "-fno-builtin-malloc", "-fno-builtin-free", "-pthread", "-w")
+
+
+def link_programs(recipe: Recipe, bench: Path, archive: Path, name: str) -> None:
+    """A benchmark's program for each of STATIC, linked with the archive; only if something is newer than it."""
+    parts = sorted((bench / "common").glob("*.c"))
+    newest = max(one.stat().st_mtime for one in (archive, *bench.glob("*/*.[ch]"), *bench.glob("allocators/sized/*.h")))
+    for benchmark, (macro, header) in STATIC.items():
+        program = archive.parent / f"{benchmark}-{name}-static"
+        if program.exists() and program.stat().st_mtime > newest:
+            continue
+        partial, objects = program.with_suffix(".partial"), program.with_suffix(".o")
+        _call(["cc", *PROGRAM_FLAGS, "-I", str(bench), f'-D{macro}="{header}"', "-r", "-o", str(objects),
+               str(bench / "programs" / f"{benchmark}.c"), *map(str, parts)], bench)
+        _call([compiler(recipe), "-pthread", "-o", str(partial), str(objects), str(archive), "-ldl",
+               *(option for option in recipe.link if option.startswith("-static"))], bench)
+        objects.unlink()
+        partial.rename(program)

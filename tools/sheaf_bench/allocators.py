@@ -12,15 +12,18 @@ from sheaf_tool.errors import Failure
 from .machine import package_version
 from .paths import PEERS
 
-OURS = "sheaf"
-INLINE = "sheaf-inline"  # ours, in a program that defines SHEAF_INLINE
+OURS = "sheaf"  # as in every executable: the common calls in place
+OURS_STATIC, OURS_SHARED = CALLED = "sheaf-static", "sheaf-shared"  # called: SHEAF_NO_INLINE
+INLINE = "sheaf-inline"  # in results of versions whose sheaf made the call: in place
 HARNESS = "harness"
 CPU_SLAB = "cpu-slab"  # the three-tier baseline
 SLAB_LAYER = "slab-layer"  # ours, called directly, without the cache and its sheaves
 MEMPOOL = "mempool"  # ours, every object through a memory pool on top of the cache
-NOT_PEERS = (OURS, INLINE, "no-sheaf", CPU_SLAB, SLAB_LAYER, MEMPOOL, HARNESS)
+NOT_PEERS = (OURS, *CALLED, INLINE, "no-sheaf", CPU_SLAB, SLAB_LAYER, MEMPOOL, HARNESS)
 TIMEOUT = 600
 FETCHED = "make bench fetches it"
+STATIC = "-static"  # ends the name of a peer in a program that is linked with its archive
+STATIC_PEERS = tuple(name + STATIC for name in ("mimalloc3", "snmalloc", "rpmalloc"))
 # Allocators of objects of one size, for the suites whose objects have one: see ready().
 ONE_SIZE = ("no-sheaf", CPU_SLAB, "dpdk", HARNESS)
 
@@ -38,9 +41,14 @@ class Allocator:
     named: bool = False  # it takes part only in suites that name it
 
     @property
+    def linked(self) -> bool:
+        """True if bench/peers/fetch links its programs, with the archive of a peer."""
+        return self.name in STATIC_PEERS
+
+    @property
     def remedy(self) -> str | None:
         """The advice if it is missing; None if it cannot be missing."""
-        return FETCHED if self.fetched else self.install and f"apt-get install {self.install}"
+        return FETCHED if self.fetched or self.linked else self.install and f"apt-get install {self.install}"
 
     @property
     def fetched(self) -> bool:
@@ -59,7 +67,7 @@ class Allocator:
 
 ALLOCATORS = (
     Allocator("sheaf", "sheaf"),
-    Allocator(INLINE, INLINE, named=True),
+    *(Allocator(name, name, named=True) for name in CALLED),
     Allocator("no-sheaf", "sheaf", ("--variant", "no-sheaf"), named=True),
     Allocator(CPU_SLAB, CPU_SLAB, named=True),
     Allocator(SLAB_LAYER, SLAB_LAYER, named=True),
@@ -72,6 +80,7 @@ ALLOCATORS = (
     Allocator("mimalloc3", "malloc", (), "libmimalloc3.so"),
     Allocator("snmalloc", "malloc", (), "libsnmalloc.so"),
     Allocator("rpmalloc", "malloc", (), "librpmalloc.so"),
+    *(Allocator(name, name, named=True) for name in STATIC_PEERS),
     # Its per-CPU caches need an rseq area that the C library did not register.
     Allocator("tcmalloc-google", "malloc", (), "libtcmalloc-google.so",
               environment=(("GLIBC_TUNABLES", "glibc.pthread.rseq=0"),), steps=False),
@@ -116,11 +125,12 @@ class Worker:
         return self._without_origin(result.stdout.splitlines())
 
     def _without_origin(self, lines: list[str]) -> list[str]:
-        """Check that a preloaded library was used: ld.so continues if it cannot load one."""
+        """Check that the preloaded library or the linked archive was used: ld.so continues if it cannot load one."""
+        wanted = self.library or (self.program if self.allocator.linked else None)
         if lines and lines[0].startswith("from "):
             origin = Path(lines.pop(0)[len("from "):])
-            if self.library and origin.resolve() != self.library.resolve():
-                raise Failure(f"{self.name}: malloc came from {origin}, not from {self.library}")
+            if wanted and origin.resolve() != wanted.resolve():
+                raise Failure(f"{self.name}: malloc came from {origin}, not from {wanted}")
         return lines
 
 
@@ -133,7 +143,7 @@ def ready(suite: str, directory: Path,
     for allocator in ALLOCATORS:
         if allocator.named and allocator.name not in others:
             continue
-        program = directory / f"{suite}-{allocator.worker}"
+        program = (PEERS if allocator.linked else directory) / f"{suite}-{allocator.worker}"
         library = _find_library(allocator.library) if allocator.library else None
         if not program.exists() or (allocator.library and not library):
             if not allocator.remedy:
@@ -155,4 +165,5 @@ def versions(workers: list[Worker]) -> dict[str, str]:
 
 
 def peers(names: list[str]) -> list[str]:
-    return [name for name in names if name not in NOT_PEERS]
+    """As programs usually link them; STATIC_PEERS are compared with OURS_STATIC."""
+    return [name for name in names if name not in NOT_PEERS + STATIC_PEERS]

@@ -2,6 +2,7 @@
 """The peers that are fetched: the table, checksums, and how each is found and run."""
 import json
 import os
+import subprocess
 import tempfile
 import unittest
 from pathlib import Path
@@ -96,12 +97,34 @@ class Building(unittest.TestCase):
                                   ("-fPIC",))
             recipes.build(good, crate, library, lambda: files.append(1))
             self.assertTrue(library.exists())
+            self.assertTrue(library.with_suffix(".a").exists())
             self.assertEqual(len(files), 1)
             library.unlink()
             bad = recipes.Recipe(("cc", "gcc"), ".", lambda root: ["one.c", "bad.c"], ("-fPIC",))
             with self.assertRaisesRegex(source.Unavailable, "bad.c:1.*error"):
                 recipes.build(bad, crate, library, lambda: None)
             self.assertFalse(library.exists())
+
+    def test_links_programs_again_when_something_is_newer(self) -> None:
+        with tempfile.TemporaryDirectory() as scratch:
+            bench, archive = Path(scratch) / "bench", Path(scratch) / "libquick.a"
+            for name, text in (("programs/batch.c", "int one(void), common(void);\nint main(void) { return one() + common(); }"),
+                               ("common/common.c", "int common(void) { return -1; }"), ("one.c", "int one(void) { return 1; }")):
+                (bench / name).parent.mkdir(parents=True, exist_ok=True)
+                (bench / name).write_text(text + "\n", encoding="utf-8")
+            recipe = recipes.Recipe(("gcc", "cc"), ".", lambda root: ["one.c"], ("-fPIC",))
+            recipes.build(recipe, bench, archive.with_suffix(".so"), lambda: None)
+            program = Path(scratch) / "batch-quick-static"
+            with mock.patch.object(recipes, "STATIC", {"batch": recipes.STATIC["batch"]}):
+                recipes.link_programs(recipe, bench, archive, "quick")
+                self.assertEqual(subprocess.run([program], check=False).returncode, 0)
+                made = program.stat().st_ino
+                recipes.link_programs(recipe, bench, archive, "quick")
+                self.assertEqual(program.stat().st_ino, made)
+                later = program.stat().st_mtime + 1
+                os.utime(bench / "programs" / "batch.c", (later, later))
+                recipes.link_programs(recipe, bench, archive, "quick")
+                self.assertNotEqual(program.stat().st_ino, made)
 
     def test_needs_a_compiler(self) -> None:
         none = recipes.Recipe(("no-such-compiler", "nor-this"), ".", lambda root: [], ())
@@ -135,6 +158,22 @@ class Measuring(unittest.TestCase):
             workers, missing = allocators.ready("batch", self.directory)
         self.assertEqual([worker.library for worker in workers], [self.directory / "libquick.so"])
         self.assertNotIn("quick", missing)
+
+    def test_a_linked_peer_has_programs_of_its_own(self) -> None:
+        bench = self.directory / "build" / "bench"
+        bench.mkdir(parents=True)
+        entry = Allocator("snmalloc-static", "snmalloc-static", named=True)
+        with mock.patch.object(allocators, "ALLOCATORS", (entry,)):
+            self.assertEqual(allocators.ready("batch", bench, (entry.name,)), ([], {entry.name: FETCHED}))
+            program = self.directory / "batch-snmalloc-static"
+            program.write_text("#!/bin/sh\necho from /lib/libc.so.6\necho 5.0\n", encoding="utf-8")
+            program.chmod(0o755)
+            (worker,), missing = allocators.ready("batch", bench, (entry.name,))
+        self.assertEqual((worker.program, missing), (program, {}))
+        with self.assertRaisesRegex(Failure, "malloc came from /lib/libc.so.6"):
+            worker.run()
+        program.write_text(f"#!/bin/sh\necho from {program}\necho 5.0\n", encoding="utf-8")
+        self.assertEqual(worker.run(), ["5.0"])
 
     def test_runs_in_its_environment(self) -> None:
         program = self.directory / "program"

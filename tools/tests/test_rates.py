@@ -106,6 +106,19 @@ class Pools(unittest.TestCase):
             run(cross, [*fakes(), broken])
 
 
+class Called(unittest.TestCase):
+    def test_ours_called_takes_part_in_one_row_of_each_pattern(self) -> None:
+        called = Fake("sheaf-shared", {"working": ["window 3000000 3000000"]})
+        document = run(cross, [*fakes(), called])
+        self.assertEqual(len(called.asked), len(cross.PATTERNS) * REPEAT)
+        view = rates.View(document, windows.UNIT, {"pattern": cross.ONE_WAY, "threads": 2, "size": 64})
+        self.assertEqual(view.samples["sheaf-shared"], [1000.0] * 2)
+        self.assertEqual(view.best(), "snmalloc")
+        text = cross.SUITE.text(document)
+        self.assertIn("SHEAF_NO_INLINE", text)
+        self.assertLessEqual(max(map(len, text.splitlines())), WIDTH)
+
+
 class Results(unittest.TestCase):
     def test_form(self) -> None:
         document = run(cross, fakes())

@@ -71,6 +71,41 @@ class Table(unittest.TestCase):
         self.assertIn("too few for a 95 % interval", few)
 
 
+class Ways(unittest.TestCase):
+    """In place, static, shared."""
+
+    TIMES = {"sheaf": 4.0, "sheaf-static": 6.0, "sheaf-shared": 8.0, "glibc": 16.0, "snmalloc": 10.0,
+             "snmalloc-static": 5.0, "dpdk": 5.0, "no-sheaf": 123.0, "harness": 1.0}
+
+    def document(self) -> Document:
+        document = Document("batch", MACHINE)
+        for row in batch.ROWS:
+            for name, time in self.TIMES.items():
+                if row in batch.LINKED_ROWS or name not in batch.LINKED:
+                    params = batch._params(name, *row)
+                    document.result("batch", params, batch.UNIT).samples += [time * (1 + i / 10) for i in range(7)]
+        return document
+
+    def test_ours_is_compared_with_what_is_called_in_the_same_way(self) -> None:
+        times, ratios = batch._way_rows(self.document())
+        self.assertEqual([row[0].split("\n") for row in times], [
+            ["sheaf", "in place"], ["dpdk", "in place"], ["sheaf-static", "static"], ["snmalloc-static", "static"],
+            ["sheaf-shared", "shared"], ["glibc", "shared"], ["snmalloc", "shared"]])
+        self.assertEqual({row[0].split("\n")[0]: row[1].split("\n")[0] for row in ratios},
+                         {"dpdk": "0.80", "snmalloc-static": "1.20", "glibc": "0.50", "snmalloc": "0.80"})
+
+    def test_a_static_peer_is_not_the_best_peer(self) -> None:
+        document = self.document()
+        self.assertEqual({batch.best_peer(document, row) for row in batch.ROWS}, {"dpdk"})
+        text = batch.SUITE.text(document)
+        self.assertLessEqual(max(map(len, text.splitlines())), WIDTH)
+        self.assertIn("SHEAF_NO_INLINE", text)
+        self.assertIn("<svg", batch.SUITE.html(document))
+
+    def test_older_results_have_no_such_table(self) -> None:
+        self.assertNotIn("by the way of the call", batch.SUITE.text(invented()))
+
+
 class Json(unittest.TestCase):
     def read_back(self, document: Document) -> Document:
         with tempfile.TemporaryDirectory() as directory:

@@ -14,16 +14,18 @@ from typing import Any
 from sheaf_tool.stats import Estimate, has_interval, median, ratio
 from sheaf_tool.table import beside, stacked
 
-from ..allocators import CPU_SLAB, INLINE, ONE_SIZE, OURS, SLAB_LAYER, peers, ready, versions
+from ..allocators import CALLED, CPU_SLAB, ONE_SIZE, OURS, SLAB_LAYER, STATIC_PEERS, peers, ready, versions
 from ..document import Document
 from ..seeds import (CHARGING, CHARGING_NO_SHEAF, NO_SHEAF_COST, NOT_MEASURED, SHEAVES, SHEAVES_GROUPS, better_by,
                      more_by, signed)
 from ..svg import Bar, Panel, figure
-from .cells import NOTHING, Cell, Part, intervals, measure, repetitions, whiskers
+from .cells import NOTHING, Cell, Part, cell, intervals, measure, ratio_cell, repetitions, whiskers
 from .rates import kind
 from .suite import Settings, Suite, Table, missing_lines
+from .ways import called, ways
 
-OTHERS = (*ONE_SIZE, SLAB_LAYER, INLINE)
+LINKED = (*CALLED, *STATIC_PEERS)  # measured in LINKED_ROWS only, for a table of their own
+OTHERS = (*ONE_SIZE, SLAB_LAYER, *LINKED)
 UNIT = "ns/pair"
 PAIRS = 1_000_000
 ITERATIONS = 11
@@ -31,6 +33,7 @@ ITERATIONS = 11
 QUICK_ITERATIONS = {"no-sheaf": 4, SLAB_LAYER: 4}
 ROWS = [(1, "fifo"), (10, "fifo"), (100, "fifo"), (1000, "fifo"),
         (10, "shuffled"), (100, "shuffled"), (1000, "shuffled")]
+LINKED_ROWS = [row for row in ROWS if row[1] == "fifo"]
 REPEAT = 15
 QUICK_REPEAT = 7
 QUICK_SECONDS = 54.0  # --quick begins no repetition that would end later
@@ -64,7 +67,7 @@ def _run(settings: Settings, machine: dict[str, Any]) -> Document:
     document = Document("batch", {**machine, "versions": versions(workers), "missing": missing,
                                   "iterations": iterations})
     found = [Cell(worker, _params(worker.name, *row), _arguments(*row, iterations[worker.name]), _keep)
-             for row in ROWS for worker in workers]
+             for row in ROWS for worker in workers if row in LINKED_ROWS or worker.name not in LINKED]
     found += [Cell(worker, _params(worker.name, *row, True),
                    (*_arguments(*row, iterations[worker.name]), "--variant", CHARGED[worker.name]), _keep)
               for row in ROWS for worker in workers if worker.name in CHARGED]
@@ -74,6 +77,11 @@ def _run(settings: Settings, machine: dict[str, Any]) -> Document:
 
 def _estimate(document: Document, allocator: str, row: tuple[int, str]) -> Estimate:
     return median(document.samples(UNIT, allocator=allocator, batch=row[0], order=row[1]))
+
+
+def _shown(document: Document) -> list[str]:
+    """The allocators of the tables of all rows."""
+    return [name for name in document.allocators() if name not in LINKED]
 
 
 def best_peer(document: Document, row: tuple[int, str]) -> str:
@@ -90,23 +98,46 @@ def ratio_to(document: Document, other: str, row: tuple[int, str], one: str = OU
 def _time_rows(document: Document) -> list[list[str]]:
     """Two lines per row, so that eight allocators fit into a terminal."""
     return [[f"{batch}\n{order}", *(stacked(_estimate(document, name, (batch, order)))
-                                    for name in document.allocators())]
+                                    for name in _shown(document))]
             for batch, order in ROWS]
+
+
+def _way_rows(document: Document) -> tuple[list[list[str]], list[list[str]]]:
+    """Times, and ours over each in the same way."""
+    times, ratios = [], []
+    for way, ours, names in ways(document):
+        for name in names:
+            label = f"{name}\n{way}"
+            found = [(document.samples(UNIT, **_params(ours, *row)), document.samples(UNIT, **_params(name, *row)))
+                     for row in LINKED_ROWS]
+            times.append([label, *(cell(one) for _, one in found)])
+            if name != ours:
+                ratios.append([label, *(ratio_cell(mine, one) for mine, one in found)])
+    return times, ratios
+
+
+WAY_HEADER = ["", *(f"batch\n{batch}" for batch, _ in LINKED_ROWS)]
+
+
+def _way_tables(document: Document) -> list[Table]:
+    if not set(CALLED) & set(document.allocators()):
+        return []
+    times, ratios = _way_rows(document)
+    return [(f"ns per pair by the way of the call\n{intervals(document)}", WAY_HEADER, times),
+            (f"sheaf over each, called in the same way\n{_what_ratios_are(document)}", WAY_HEADER, ratios)]
 
 
 def _ratio_rows(document: Document) -> list[list[str]]:
     rows = []
     for row in ROWS:
         best = best_peer(document, row)
-        inline = beside(ratio_to(document, best, row, INLINE)) if INLINE in document.allocators() else NOTHING
-        rows.append([f"{row[0]} {row[1]}", best, beside(ratio_to(document, best, row)), inline,
+        rows.append([f"{row[0]} {row[1]}", best, beside(ratio_to(document, best, row)),
                      beside(ratio_to(document, "glibc", row)),
                      beside(ratio_to(document, "no-sheaf", row))])
     return rows
 
 
-RATIO_HEADER = ["batch order", "best peer", "sheaf / it", "sheaf-inline / it", "sheaf / glibc",
-                "sheaf / no-sheaf"]
+RATIO_HEADER = ["batch order", "best peer", "sheaf / it", "sheaf / glibc", "sheaf / no-sheaf"]
 
 
 SEED_HEADER = ["batch order", "kernel:\nsheaves better", "here: better\nthan cpu-slab",
@@ -181,7 +212,7 @@ def _what_ratios_are(document: Document) -> str:
 
 def _notes(document: Document) -> list[str]:
     iterations = document.machine["iterations"]
-    notes = [*_what_seeds_are(), "harness is the loop without an allocator. sheaf-inline: the program defines SHEAF_INLINE.",
+    notes = [*_what_seeds_are(), "harness is the loop without an allocator.", *called(document),
              f"A repetition is one process with {ITERATIONS} iterations of {PAIRS:,} pairs; the "
             "first is dropped.",
             "Its sample is the median of their CPU times."]
@@ -202,9 +233,10 @@ def _charged_tables(document: Document) -> list[Table]:
 def _tables(document: Document) -> list[Table]:
     ratios = _what_ratios_are(document)
     return [("ns per pair of allocation and free of 64 bytes\n" + intervals(document),
-             ["batch\norder", *document.allocators()], _time_rows(document)),
+             ["batch\norder", *_shown(document)], _time_rows(document)),
             (f"Ratios of those times; below 1 sheaves are faster\n{ratios}", RATIO_HEADER,
              _ratio_rows(document)),
+            *_way_tables(document),
             (f"The kernel's percentages next to ours\n{ratios}", SEED_HEADER, _seed_rows(document)),
             *_charged_tables(document)]
 
@@ -213,7 +245,7 @@ def _pictures(document: Document) -> list[str]:
     panels = []
     for batch, order in ROWS:
         bars = []
-        for name in document.allocators():
+        for name in _shown(document):
             found = _estimate(document, name, (batch, order))
             bars.append(Bar(name, found, kind(name)))
         column = 0 if order == "fifo" else 1

@@ -18,7 +18,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ..allocators import (CPU_SLAB, HARNESS, ONE_SIZE, OURS, SLAB_LAYER, Allocator, Worker, peers, ready,
+from ..allocators import (CALLED, CPU_SLAB, HARNESS, ONE_SIZE, OURS, SLAB_LAYER, STATIC_PEERS, Allocator, Worker, peers, ready,
                           versions)
 from ..document import Document
 from .bulk_report import (CAPACITIES, FAULTS, KINDS, PARTS, SIZES, SLAB_OBJECTS, TOUCHES, TRANSFERS,
@@ -26,7 +26,7 @@ from .bulk_report import (CAPACITIES, FAULTS, KINDS, PARTS, SIZES, SLAB_OBJECTS,
 from .cells import Cell, Part, measure
 from .suite import Settings, Suite
 
-OTHERS = (*ONE_SIZE, SLAB_LAYER)
+OTHERS = (*ONE_SIZE, SLAB_LAYER, *CALLED, *STATIC_PEERS)
 MIB = 1 << 20
 TOTAL = 256 * MIB
 QUICK_SLAB_TOTAL = 64 * MIB
@@ -86,7 +86,7 @@ def transfer_cells(workers: list[Worker], _: Path, __: bool) -> list[Cell]:
     names = [worker.name for worker in workers]
     cells = []
     for objects in TRANSFERS:
-        for worker in _of(workers, [OURS, SLAB_LAYER, *peers(names), HARNESS]):
+        for worker in _of(workers, [OURS, *CALLED, SLAB_LAYER, *peers(names), *STATIC_PEERS, HARNESS]):
             for capacity in CAPACITIES if worker.name == OURS else CAPACITIES[:1]:
                 arguments = ["--part", "transfer", "--bulk", str(objects),
                              "--iterations", str(TRANSFER_ITERATIONS)]

@@ -6,7 +6,7 @@ from typing import Any
 
 from sheaf_tool.stats import Estimate, median, ratio
 
-from ..allocators import CPU_SLAB, HARNESS, OURS, SLAB_LAYER, peers
+from ..allocators import CALLED, CPU_SLAB, HARNESS, OURS, SLAB_LAYER, peers
 from ..document import Document
 from ..seeds import DEFERRED, better_by
 from ..svg import Bar, Panel, figure
@@ -14,11 +14,12 @@ from . import cells
 from .cells import NOTHING, cell, intervals, notes as failed_and_missing, ratio_cell
 from .rates import kind
 from .suite import Table
+from .ways import called
 
 UNIT = "ns/object"
 FAULTS = "faults/object"
 PARTS = ("transfer", "slab", "single")
-TRANSFERS = (32, 60, 100)  # 60: a sheaf, as it is refilled and flushed
+TRANSFERS = (10, 32, 60, 100)  # 60: a sheaf, as it is refilled and flushed
 CAPACITIES = (0, 256)  # 0: the library's choice
 SIZES = (16, 32, 64, 128, 256, 512)
 SLAB_OBJECTS = {16: 256, 32: 128, 64: 64, 128: 32, 256: 32, 512: 32}  # the kernel's benchmark's
@@ -86,7 +87,7 @@ def transfer_rows(document: Document) -> list[list[str]]:
             label = f"{name}\ncapacity {capacity}" if capacity else name
             row = [label, *map(cell, samples)]
             for ours in CAPACITIES:
-                row += [NOTHING if name in (OURS, SLAB_LAYER, HARNESS)
+                row += [NOTHING if name in (OURS, *CALLED, SLAB_LAYER, HARNESS)
                         else ratio_cell(of(OURS, ours, n), theirs)
                         for n, theirs in zip(TRANSFERS, samples)]
             rows.append(row)
@@ -159,6 +160,7 @@ def notes(document: Document) -> list[str]:
     if missed := not_kept(document):
         said.append("Page faults in memory that should have been faulted before, so not comparable: "
                      + ", ".join(missed) + ".")
+    said += [f"{line} Calls on arrays are calls in all of them." for line in called(document)]
     return [*said, *failed_and_missing(document)]
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 
-from ..allocators import CPU_SLAB, MEMPOOL, ONE_SIZE, OURS, ready, versions
+from ..allocators import CALLED, CPU_SLAB, MEMPOOL, ONE_SIZE, OURS, ready, versions
 from ..document import Document
 from ..seeds import CROSS, NOT_MEASURED, left_of
 from ..svg import Panel, figure
@@ -18,15 +18,17 @@ from .cells import intervals, whiskers
 from .rates import (Params, Row, View, bars, entries, labels, measure, notes, rate_rows, ratio_header,
                     ratio_row)
 from .suite import Settings, Suite, Table
+from .ways import called
 from .windows import MEAN, UNIT, keep_rates, window_arguments
 
-OTHERS = (*ONE_SIZE, MEMPOOL)
+OTHERS = (*ONE_SIZE, MEMPOOL, *CALLED)
 ONE_WAY, SYMMETRIC = "producer-consumer", "symmetric"
 PATTERNS = {ONE_WAY: "one thread of a pair allocates, the other frees",
             SYMMETRIC: "both threads of a pair do both, each frees what the other allocated"}
 THREADS = (2, 8, 32)
 SIZES = (64, 256)
 SHAPES = [(threads, size) for size in SIZES for threads in THREADS]
+CALLED_SHAPE = {"threads": 2, "size": 64}  # the only one of programs that make the call: they differ by nothing else
 REPEAT = 11
 QUICK_REPEAT = 6
 QUICK_SECONDS = 100.0
@@ -58,7 +60,8 @@ def _run(settings: Settings, machine: dict[str, Any]) -> Document:
     document = Document("cross", {**machine, "versions": versions(workers), "missing": missing})
     rows = [_row(pattern, shape, machine["cpus"], settings.quick)
             for pattern in PATTERNS for shape in SHAPES]
-    measure(document, settings, rows, entries(workers), REPEAT, QUICK_REPEAT, QUICK_SECONDS)
+    measure(document, settings, rows, entries(workers), REPEAT, QUICK_REPEAT, QUICK_SECONDS,
+            lambda entry, row: entry.label not in CALLED or CALLED_SHAPE.items() <= row.params.items())
     return document
 
 
@@ -109,7 +112,7 @@ def _tables(document: Document) -> list[Table]:
 
 
 def _notes(document: Document) -> list[str]:
-    return [*_what_seeds_are(), *notes(document)]
+    return [*_what_seeds_are(), *notes(document), *called(document)]
 
 
 def _pictures(document: Document) -> list[str]:

@@ -17,7 +17,7 @@ from typing import Any
 from sheaf_tool.errors import Failure
 
 from .. import counters
-from ..allocators import HARNESS, OURS, Allocator, Worker, ready, versions
+from ..allocators import CALLED, HARNESS, OURS, STATIC_PEERS, Allocator, Worker, ready, versions
 from ..document import Document
 from ..paths import DATA
 from ..svg import Panel, figure
@@ -26,8 +26,11 @@ from .cells import measure as measure_cells
 from .rates import NOTHING, Entry, Params, Row, View, bars, labels, measure, notes, rate_rows
 from .rates import cell as estimate_cell
 from .suite import Settings, Suite, Table
+from .ways import called
 from .windows import MEAN, UNIT, keep_rates
 
+LINKED = (*CALLED, *STATIC_PEERS)  # measured on one thread only
+OTHERS = (HARNESS, *LINKED)
 MIXES = ("python", "git")
 SHAPES = (("same", 1), ("same", 2), ("producer-consumer", 2))
 SHORT = {"same": "", "producer-consumer": "\nproducer-consumer"}
@@ -106,7 +109,7 @@ def count_cells(programs: Path) -> list[Cell]:
 
 
 def _run(settings: Settings, machine: dict[str, Any]) -> Document:
-    workers, missing = ready("kmalloc", settings.workers, (HARNESS,))
+    workers, missing = ready("kmalloc", settings.workers, OTHERS)
     commands = {name: " ".join(recording(name)["command"]) for name in MIXES}
     document = Document("kmalloc", {**machine, "versions": versions(workers), "missing": missing,
                                     "mixes": commands})
@@ -115,7 +118,8 @@ def _run(settings: Settings, machine: dict[str, Any]) -> Document:
         rows = mix_rows(mixes, settings.quick)
         measure(document, settings, rows,
                 [Entry(worker, (), {"allocator": worker.name}) for worker in workers], REPEAT,
-                QUICK_REPEAT, QUICK_SECONDS)
+                QUICK_REPEAT, QUICK_SECONDS,
+                lambda entry, row: entry.label not in LINKED or row.params["threads"] == 1)
         measure_cells(document, settings, [Part(pair_cells(settings.workers), 15, 7, 12.0)])
         once = replace(settings, repeat=1)
         measure_cells(document, once, [Part(count_cells(settings.workers), 1, 1, 60.0)])
@@ -211,7 +215,7 @@ def _notes(document: Document) -> list[str]:
             "sizes.",
             "A sample is the rate of a process's upper-decile window of 25 ms. By means: the "
             "same ratio of the plain means over all windows.",
-            *notes(document)[2:]]
+            *called(document), *notes(document)[2:]]
 
 
 def _pictures(document: Document) -> list[str]:

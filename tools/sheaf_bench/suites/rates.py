@@ -11,7 +11,7 @@ from typing import Any, Callable, Mapping, Sequence
 from sheaf_tool.stats import Estimate, median, ratio
 from sheaf_tool.table import stacked
 
-from ..allocators import CPU_SLAB, HARNESS, INLINE, MEMPOOL, OURS, SLAB_LAYER, Worker, peers
+from ..allocators import CALLED, CPU_SLAB, HARNESS, INLINE, MEMPOOL, OURS, SLAB_LAYER, Worker, peers
 from ..document import Document
 from ..svg import Bar
 from . import cells
@@ -73,11 +73,12 @@ class Row:
 
 
 def measure(document: Document, settings: Settings, rows: Sequence[Row], found: Sequence[Entry],
-            repeat: int, quick_repeat: int, quick_seconds: float) -> None:
-    """Interleaved: a repetition is every row of every entry."""
+            repeat: int, quick_repeat: int, quick_seconds: float,
+            takes: Callable[[Entry, Row], bool] = lambda _, __: True) -> None:
+    """Interleaved: a repetition is every row of every entry that takes part in it."""
     work = [cells.Cell(entry.worker, {**entry.params, **row.params},
                        (*row.arguments, *entry.arguments), row.keep, f"{entry.label}, {row.name}")
-            for row in rows for entry in found]
+            for row in rows for entry in found if takes(entry, row)]
     cells.measure(document, settings,
                   [cells.Part(work, repeat, quick_repeat, quick_seconds, LEAST_REPEAT)])
 
@@ -170,7 +171,7 @@ def notes(document: Document) -> list[str]:
 
 def kind(name: str) -> str:
     """The kind of a bar in the picture."""
-    if name in (WIDE, POOLED, INLINE, NO_SHEAF, CPU_SLAB, SLAB_LAYER):
+    if name in (WIDE, POOLED, *CALLED, INLINE, NO_SHEAF, CPU_SLAB, SLAB_LAYER):
         return "variant"
     return name if name == HARNESS else "ours" if name == OURS else "peer"
 
