@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from sheaf_tool.errors import Failure
+from sheaf_tool.table import folded
 
 from . import against, compare, counters, machine, page, paths
 from .allocators import ready
@@ -94,7 +95,7 @@ def _print(documents: list[Document], arguments: argparse.Namespace) -> None:
     for document in documents:
         shown = ([against.text(document)] if arguments.against else
                  [SUITES[document.suite].text(document), counters.text(document)])
-        print(f"{document.suite}: {SUITES[document.suite].summary}\n")
+        print(f"{document.suite}: {SUITES[document.suite].summary}\n\n{folded([machine.line(document.machine)])}\n")
         print("\n\n".join(filter(None, shown)) + "\n")
 
 

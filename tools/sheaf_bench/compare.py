@@ -26,7 +26,7 @@ MARKS = {REGRESSION: "(R)", IMPROVEMENT: "(I)", TOO_FEW: "?", UNKNOWN: "?"}
 COUNTED = {"instructions", "locked", "rseq", "tls"}  # by single-stepping: one sample is exact
 SIMULATED = "sim-scale"  # a suite whose samples are all exact
 LOWER_IS_BETTER = COUNTED | {"lines", "ns", "faults", "us", "ms", "s", "bytes", "KiB", "MiB"}
-OF_MACHINE = ("cpu", "cpus", "kernel", "libc", "backend", "options")
+OF_MACHINE = ("cpu", "cpus", "kernel", "libc", "backend", "options", "sheaf")
 
 EPILOG = """\
 (R) marks a regression from A to B, (I) an improvement: the 95 % intervals of the two medians do not

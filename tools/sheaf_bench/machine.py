@@ -2,14 +2,18 @@
 """The machine of a benchmark run, as far as it affects the result."""
 from __future__ import annotations
 
+import functools
 import os
 import platform
+import re
 import subprocess
 from pathlib import Path
 from typing import Any
 
 GOVERNOR = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
 NODES = Path("/sys/devices/system/node")
+DEFECTS = Path("/sys/devices/system/cpu/vulnerabilities")
+OF_INDIRECT_BRANCHES = ("retbleed", "spectre_v2")  # whose mitigations make them dear
 
 
 def _cpu_model() -> str:
@@ -69,6 +73,54 @@ def _backend(workers: Path) -> str:
     return "trylock" if "trylock backend" in result.stderr else "rseq"
 
 
+@functools.lru_cache(None)
+def _calls(workers: Path) -> dict[str, Any]:
+    """Times of empty calls, and how programs call the library; once for all suites of a run."""
+    try:
+        result = subprocess.run([workers / "calls"], capture_output=True, text=True, timeout=60, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return {}
+    found = re.fullmatch(r"direct (\S+) indirect (\S+) sheaf (.+)\n", result.stdout)
+    if not found:
+        return {}
+    return {"sheaf": found[3], "call_ns": {"direct": float(found[1]), "indirect": float(found[2])}}
+
+
+def _mitigations() -> dict[str, str]:
+    found = {}
+    for defect in OF_INDIRECT_BRANCHES:
+        try:
+            found[defect] = (DEFECTS / defect).read_text(encoding="utf-8").strip()
+        except OSError:
+            continue
+    return found
+
+
+def calls(machine: dict[str, Any]) -> str | None:
+    """What an indirect branch costs there; None in results of versions that did not measure it."""
+    if "call_ns" not in machine:
+        return None
+    times = machine["call_ns"]
+    return f"{times['indirect']:.1f} ns through a pointer, {times['direct']:.1f} ns direct"
+
+
+def mitigations(machine: dict[str, Any]) -> str:
+    return ", ".join(f"{defect}: {said}" for defect, said in machine.get("mitigations", {}).items())
+
+
+def cpus(machine: dict[str, Any]) -> str:
+    return f"{machine['cpus']} CPU{'s' * (machine['cpus'] > 1)}"
+
+
+def line(machine: dict[str, Any]) -> str:
+    """For the head of the tables."""
+    said = f"{machine['cpu']}, {cpus(machine)}, {machine['kernel']}, {machine['libc']}."
+    if costs := calls(machine):
+        said += f" An empty call: {costs}"
+        said += f" ({found})." if (found := mitigations(machine)) else "."
+    return said
+
+
 def describe(workers: Path) -> dict[str, Any]:
     """The machine, and the version and backend of the workers in this directory."""
     machine = {
@@ -81,6 +133,8 @@ def describe(workers: Path) -> dict[str, Any]:
         "libsheaf": _libsheaf_version(workers),
         "backend": _backend(workers),
         "load": round(os.getloadavg()[0], 2),
+        **_calls(workers),
+        "mitigations": _mitigations(),
     }
     if os.environ.get("SHEAF_OPTIONS"):
         machine["options"] = os.environ["SHEAF_OPTIONS"]

@@ -13,18 +13,21 @@ from sheaf_tool.errors import Failure
 from . import counters
 from .document import Document, read
 from .html import escape, table
+from .machine import calls, mitigations
 from .seeds import SEEDS
 from .style import STYLE
 from .suites import SUITES
 
 MACHINE = [("cpu", "CPU"), ("cpus", "CPUs"), ("nodes", "memory nodes"), ("kernel", "kernel"),
            ("libc", "C library"), ("governor", "governor"), ("libsheaf", "libsheaf"),
-           ("backend", "backend in force"), ("options", "SHEAF_OPTIONS"),
+           ("backend", "backend in force"), ("sheaf", "sheaf's common calls"), ("options", "SHEAF_OPTIONS"),
            ("load", "load at the start")]
 
 
 def _entries(machine: dict[str, Any]) -> list[tuple[str, str]]:
-    return [(title, str(machine[key])) for key, title in MACHINE if key in machine]
+    known = [(title, str(machine[key])) for key, title in MACHINE if key in machine]
+    further = [("an empty call", calls(machine)), ("mitigations", mitigations(machine))]
+    return known + [(title, said) for title, said in further if said]
 
 
 def _peers(documents: list[Document]) -> list[tuple[str, str]]:

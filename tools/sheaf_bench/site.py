@@ -7,6 +7,7 @@ from typing import Any
 
 from . import sim_study
 from .document import Document, read
+from .machine import calls, cpus, mitigations
 from .paths import ROOT
 from .suites import SUITES
 
@@ -28,10 +29,6 @@ def command(machine: dict[str, Any]) -> str:
     return f"`tools/{machine['command']}`"
 
 
-def cpus(machine: dict[str, Any]) -> str:
-    return f"{machine['cpus']} CPU{'s' * (machine['cpus'] > 1)}"
-
-
 def page_of(path: Path) -> str | None:
     """The name of the page with the tables of this file of results."""
     if path.parent not in FOLDERS:
@@ -50,6 +47,8 @@ def page(name: str) -> str:
                                              if is_quick(measured) else "")),
              ("machine", f"{machine['cpu']}, {cpus(machine)}, "
                          f"{machine['nodes']} memory node{'s' * (machine['nodes'] > 1)}"),
+             *([("an empty call", costs)] if (costs := calls(machine)) else []),
+             *([("mitigations", said)] if (said := mitigations(machine)) else []),
              ("load at the start", f"{machine['load']:g}"),
              ("system", f"{machine['kernel']}, {machine['libc']}"),
              ("libsheaf", f"{machine['libsheaf']}, backend {machine['backend']}"),

@@ -114,6 +114,8 @@ class Called(unittest.TestCase):
         view = rates.View(document, windows.UNIT, {"pattern": cross.ONE_WAY, "threads": 2, "size": 64})
         self.assertEqual(view.samples["sheaf-shared"], [1000.0] * 2)
         self.assertEqual(view.best(), "snmalloc")
+        self.assertIn("sheaf made calls", cross.SUITE.text(document))
+        document.machine["sheaf"] = "in place"
         text = cross.SUITE.text(document)
         self.assertIn("SHEAF_NO_INLINE", text)
         self.assertLessEqual(max(map(len, text.splitlines())), WIDTH)

@@ -78,7 +78,7 @@ class Ways(unittest.TestCase):
              "snmalloc-static": 5.0, "dpdk": 5.0, "no-sheaf": 123.0, "harness": 1.0}
 
     def document(self) -> Document:
-        document = Document("batch", MACHINE)
+        document = Document("batch", {**MACHINE, "sheaf": "in place"})
         for row in batch.ROWS:
             for name, time in self.TIMES.items():
                 if row in batch.LINKED_ROWS or name not in batch.LINKED:
@@ -102,8 +102,10 @@ class Ways(unittest.TestCase):
         self.assertIn("SHEAF_NO_INLINE", text)
         self.assertIn("<svg", batch.SUITE.html(document))
 
-    def test_older_results_have_no_such_table(self) -> None:
-        self.assertNotIn("by the way of the call", batch.SUITE.text(invented()))
+    def test_older_results_have_no_such_table_and_say_what_sheaf_was(self) -> None:
+        text = batch.SUITE.text(invented())
+        self.assertNotIn("by the way of the call", text)
+        self.assertIn("sheaf made calls", text)
 
 
 class Json(unittest.TestCase):

@@ -24,10 +24,9 @@ def ways(document: Document) -> Iterator[tuple[str, str, list[str]]]:
 def called(document: Document) -> list[str]:
     """What the rows of ours mean."""
     measured = document.allocators()
-    if INLINE in measured:
-        return [f"{OURS} made calls to the static library in this version. {INLINE}: in place."]
-    if not set(CALLED) & set(measured):
-        return []
-    return [f"{OURS} has the common calls in place, as every optimised executable does. {OURS_STATIC} and "
+    if "sheaf" not in document.machine:
+        said = f"{OURS} made calls, to the static library, in the version that was measured."
+        return [said + (f" {INLINE}: in place." if INLINE in measured else "")]
+    return [f"{OURS}: the common calls {document.machine['sheaf']}, as in every program of this build. {OURS_STATIC} and "
             f"{OURS_SHARED} define SHEAF_NO_INLINE and make the call, linked with the static and the shared library. "
             "NAME-static is that peer's archive; the other mallocs are shared libraries."]
