@@ -36,6 +36,11 @@ output directory. That index.html shows the latest results of every suite; the p
 only this run. Both pages are self-contained. `sheaf compare` compares two SUITE.json files. For
 allocators that are not installed, the suites print how to install them.
 
+Rows named sheaf have the common calls in place, as optimised executables do. batch, bulk, kmalloc
+and cross also have sheaf-static and sheaf-shared, which make the call; batch, bulk and kmalloc have
+some peers linked statically (NAME-static). The line about the machine says what an indirect branch
+costs there.
+
 exit code with --against: 3 if something became slower, as with `sheaf compare`
 """
 

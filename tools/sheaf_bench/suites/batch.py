@@ -264,7 +264,7 @@ def _works(_: dict[str, Any], __: bool) -> list[tuple[str, tuple[str, ...]]]:
             for batch, order in ROWS]
 
 
-SUITE = Suite("batch", "allocate and free batches of 1, 10, 100, 1000 objects on one CPU",
+SUITE = Suite("batch", "allocate and free batches of 1, 10, 100, 1000 objects, in place and called",
               "One thread allocates N objects of 64 bytes, then frees them all: in the order "
               "of allocation, or shuffled. This is the microbenchmark of the kernel's sheaves "
               "series.",
