@@ -52,5 +52,7 @@ def pairs(document: Document) -> list[Pair]:
 def text(document: Document) -> str:
     """At most 100 columns."""
     found = pairs(document)
-    return "\n\n".join(["A is before, B is now: medians and the ratio of their pairs, with 95 % intervals",
+    before, now = (document.machine.get(key) for key in ("sheaf before", "sheaf"))
+    ways = [f"The common calls differ: {before} in A, {now} in B."] if before != now else []
+    return "\n\n".join(["A is before, B is now: medians and the ratio of their pairs, with 95 % intervals", *ways,
                         *tables(found), summary(found), folded(notes(document))]).rstrip()

@@ -137,6 +137,8 @@ def run(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> int:
     everything = [name for name in SUITES if not arguments.against or name != COUNT]
     for name in everything if arguments.suite == ALL else [arguments.suite]:
         described = {**machine.describe(settings.workers), "command": _command(name, arguments)}
+        if other:
+            described["sheaf before"] = machine.way(other)
         documents.append(_measure(SUITES[name], settings, described))
         if not arguments.against:
             documents[-1].write(output / f"{name}.json")

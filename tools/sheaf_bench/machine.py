@@ -86,6 +86,11 @@ def _calls(workers: Path) -> dict[str, Any]:
     return {"sheaf": found[3], "call_ns": {"direct": float(found[1]), "indirect": float(found[2])}}
 
 
+def way(workers: Path) -> str:
+    """How its programs `sheaf` have the common calls; versions that do not say so made them."""
+    return str(_calls(workers).get("sheaf", "called"))
+
+
 def _mitigations() -> dict[str, str]:
     found = {}
     for defect in OF_INDIRECT_BRANCHES:

@@ -49,6 +49,13 @@ class Against(unittest.TestCase):
         _, asked = measured({NOW: SAMPLES, BEFORE: SAMPLES}, 2)
         self.assertEqual(asked, [NOW, BEFORE, NOW, BEFORE])
 
+    def test_a_build_that_made_the_calls_is_told(self) -> None:
+        document, _ = measured({NOW: SAMPLES, BEFORE: SAMPLES})
+        document.machine.update({"sheaf": "in place", "sheaf before": "in place"})
+        self.assertNotIn("differ:", against.text(document))
+        document.machine["sheaf before"] = "called"
+        self.assertIn("The common calls differ: called in A, in place in B.", against.text(document))
+
     def test_ratios_are_of_pairs(self) -> None:
         """The samples spread by a fifth, but each pair differs by the same twentieth."""
         more = [1.05 * one for one in SAMPLES]

@@ -170,6 +170,10 @@ class Command(unittest.TestCase):
         self.assertNotIn("cpus:", out)
         self.assertNotIn("machines differ", self.run_it(a, a)[1])
 
+    def test_results_from_before_the_calls_were_in_place_are_told(self) -> None:
+        a, b = self.suite("a.json", results(TEN)), self.suite("b.json", results(TEN), sheaf="in place")
+        self.assertIn("sheaf: not recorded / in place", self.run_it(a, b)[1])
+
     def test_refuses_what_is_no_suite(self) -> None:
         good = self.suite("good.json", results(TEN))
         self.assertIn("No such file", self.refused(str(self.directory / "none"), good))
