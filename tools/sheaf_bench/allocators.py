@@ -23,7 +23,8 @@ NOT_PEERS = (OURS, *CALLED, INLINE, "no-sheaf", CPU_SLAB, SLAB_LAYER, MEMPOOL, H
 TIMEOUT = 600
 FETCHED = "make bench fetches it"
 STATIC = "-static"  # ends the name of a peer in a program that is linked with its archive
-STATIC_PEERS = tuple(name + STATIC for name in ("mimalloc3", "snmalloc", "rpmalloc"))
+FETCHED_STATIC = tuple(name + STATIC for name in ("mimalloc3", "snmalloc", "rpmalloc"))
+STATIC_PEERS = ("jemalloc-static", *FETCHED_STATIC)
 # Allocators of objects of one size, for the suites whose objects have one: see ready().
 ONE_SIZE = ("no-sheaf", CPU_SLAB, "dpdk", HARNESS)
 
@@ -42,8 +43,8 @@ class Allocator:
 
     @property
     def linked(self) -> bool:
-        """True if bench/peers/fetch links its programs, with the archive of a peer."""
-        return self.name in STATIC_PEERS
+        """True if bench/peers/fetch links its programs, with the archive of a peer that it built."""
+        return self.name in FETCHED_STATIC
 
     @property
     def remedy(self) -> str | None:
@@ -80,7 +81,8 @@ ALLOCATORS = (
     Allocator("mimalloc3", "malloc", (), "libmimalloc3.so"),
     Allocator("snmalloc", "malloc", (), "libsnmalloc.so"),
     Allocator("rpmalloc", "malloc", (), "librpmalloc.so"),
-    *(Allocator(name, name, named=True) for name in STATIC_PEERS),
+    *(Allocator(name, name, named=True) for name in FETCHED_STATIC),
+    Allocator("jemalloc-static", "jemalloc-static", install="libjemalloc-dev, then build again", named=True),
     # Its per-CPU caches need an rseq area that the C library did not register.
     Allocator("tcmalloc-google", "malloc", (), "libtcmalloc-google.so",
               environment=(("GLIBC_TUNABLES", "glibc.pthread.rseq=0"),), steps=False),
@@ -126,7 +128,7 @@ class Worker:
 
     def _without_origin(self, lines: list[str]) -> list[str]:
         """Check that the preloaded library or the linked archive was used: ld.so continues if it cannot load one."""
-        wanted = self.library or (self.program if self.allocator.linked else None)
+        wanted = self.library or (self.program if self.name in STATIC_PEERS else None)
         if lines and lines[0].startswith("from "):
             origin = Path(lines.pop(0)[len("from "):])
             if wanted and origin.resolve() != wanted.resolve():
