@@ -14,12 +14,13 @@ from .paths import PEERS
 
 OURS = "sheaf"  # as in every executable: the common calls in place
 OURS_STATIC, OURS_SHARED = CALLED = "sheaf-static", "sheaf-shared"  # called: SHEAF_NO_INLINE
+KMALLOC = "kmalloc", "kmalloc-static", "kmalloc-shared"  # ours, by kmalloc and kfree: in place, and called
 INLINE = "sheaf-inline"  # in results of versions whose sheaf made the call: in place
 HARNESS = "harness"
 CPU_SLAB = "cpu-slab"  # the three-tier baseline
 SLAB_LAYER = "slab-layer"  # ours, called directly, without the cache and its sheaves
 MEMPOOL = "mempool"  # ours, every object through a memory pool on top of the cache
-NOT_PEERS = (OURS, *CALLED, INLINE, "no-sheaf", CPU_SLAB, SLAB_LAYER, MEMPOOL, HARNESS)
+NOT_PEERS = (OURS, *CALLED, *KMALLOC, INLINE, "no-sheaf", CPU_SLAB, SLAB_LAYER, MEMPOOL, HARNESS)
 TIMEOUT = 600
 FETCHED = "make bench fetches it"
 STATIC = "-static"  # ends the name of a peer in a program that is linked with its archive
@@ -68,7 +69,7 @@ class Allocator:
 
 ALLOCATORS = (
     Allocator("sheaf", "sheaf"),
-    *(Allocator(name, name, named=True) for name in CALLED),
+    *(Allocator(name, name, named=True) for name in (*CALLED, *KMALLOC)),
     Allocator("no-sheaf", "sheaf", ("--variant", "no-sheaf"), named=True),
     Allocator(CPU_SLAB, CPU_SLAB, named=True),
     Allocator(SLAB_LAYER, SLAB_LAYER, named=True),

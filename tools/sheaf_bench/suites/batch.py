@@ -14,7 +14,7 @@ from typing import Any
 from sheaf_tool.stats import Estimate, has_interval, median, ratio
 from sheaf_tool.table import beside, stacked
 
-from ..allocators import CALLED, CPU_SLAB, ONE_SIZE, OURS, SLAB_LAYER, STATIC_PEERS, peers, ready, versions
+from ..allocators import CALLED, CPU_SLAB, KMALLOC, ONE_SIZE, OURS, SLAB_LAYER, STATIC_PEERS, peers, ready, versions
 from ..document import Document
 from ..seeds import (CHARGING, CHARGING_NO_SHEAF, NO_SHEAF_COST, NOT_MEASURED, SHEAVES, SHEAVES_GROUPS, better_by,
                      more_by, signed)
@@ -24,7 +24,7 @@ from .rates import kind
 from .suite import Settings, Suite, Table, missing_lines
 from .ways import called, ways
 
-LINKED = (*CALLED, *STATIC_PEERS)  # measured in LINKED_ROWS only, for a table of their own
+LINKED = (*CALLED, *KMALLOC, *STATIC_PEERS)  # measured in LINKED_ROWS only, for a table of their own
 OTHERS = (*ONE_SIZE, SLAB_LAYER, *LINKED)
 UNIT = "ns/pair"
 PAIRS = 1_000_000
@@ -111,7 +111,7 @@ def _way_rows(document: Document) -> tuple[list[list[str]], list[list[str]]]:
             found = [(document.samples(UNIT, **_params(ours, *row)), document.samples(UNIT, **_params(name, *row)))
                      for row in LINKED_ROWS]
             times.append([label, *(cell(one) for _, one in found)])
-            if name != ours:
+            if name not in (ours, *KMALLOC):
                 ratios.append([label, *(ratio_cell(mine, one) for mine, one in found)])
     return times, ratios
 
@@ -213,6 +213,7 @@ def _what_ratios_are(document: Document) -> str:
 def _notes(document: Document) -> list[str]:
     iterations = document.machine["iterations"]
     notes = [*_what_seeds_are(), "harness is the loop without an allocator.", *called(document),
+             "kmalloc, kmalloc-static, kmalloc-shared: kmalloc and kfree, of the same library; kfree is always called.",
              f"A repetition is one process with {ITERATIONS} iterations of {PAIRS:,} pairs; the "
             "first is dropped.",
             "Its sample is the median of their CPU times."]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Iterator
 
-from ..allocators import CALLED, INLINE, OURS, OURS_SHARED, OURS_STATIC, STATIC_PEERS, peers
+from ..allocators import CALLED, INLINE, KMALLOC, OURS, OURS_SHARED, OURS_STATIC, STATIC_PEERS, peers
 from ..document import Document
 
 IN_PLACE = ("dpdk",)  # peers that are compiled into the program
@@ -14,11 +14,11 @@ def ways(document: Document) -> Iterator[tuple[str, str, list[str]]]:
     """Each way, ours in this way, and the names of all that were measured in it: ours first."""
     measured = document.allocators()
     others = peers(measured)
-    for way, ours, theirs in (
+    for (way, ours, theirs), by_size in zip((
             ("in place", OURS, [name for name in others if name in IN_PLACE]),
             ("static", OURS_STATIC, [name for name in measured if name in STATIC_PEERS]),
-            ("shared", OURS_SHARED, [name for name in others if name not in IN_PLACE])):
-        yield way, ours, [name for name in (ours, *theirs) if name in measured]
+            ("shared", OURS_SHARED, [name for name in others if name not in IN_PLACE])), KMALLOC):
+        yield way, ours, [name for name in (ours, by_size, *theirs) if name in measured]
 
 
 def called(document: Document) -> list[str]:
