@@ -47,6 +47,21 @@ static OS_ALWAYS_INLINE void cache_free(struct kmem_cache *s, void *object)
 }
 
 /*
+ * cache_free() of a cache that was found by the object. A program that frees what it just allocated
+ * waits for each load that depends on the object, so the words of the section are read elsewhere
+ * than in the cache.
+ */
+static OS_ALWAYS_INLINE void cache_free_found(struct kmem_cache *s, void *object)
+{
+#ifdef HAVE_RSEQ
+	if (os_likely(os_load_relaxed(&s->words.push_by) > SHEAF_BY_CALL) &&
+	    os_likely(rseq_push(os.rseq_offset, os.id_offset, (char *)s, object)))
+		return;
+#endif
+	cache_free_rest(s, object);
+}
+
+/*
  * Let a file that includes os/section_c.h define the calls of a table, alloc_KIND_SUFFIX() and
  * free_KIND_SUFFIX(), around each of these pairs of sections; CALLS_FOR() chooses the pair for this
  * process.

@@ -22,7 +22,7 @@ SHEAF_PUBLIC OS_FAST void kfree(const void *block)
 	if (os_unlikely(!owner))
 		free_unowned(block);
 	else
-		cache_free(cache_of_slab(owner), (void *)(uintptr_t)block);
+		cache_free_found(cache_of_slab(owner), (void *)(uintptr_t)block);
 }
 
 /* As cache_find_used(), for a call that then may use all bytes of the block; of a debug cache's
