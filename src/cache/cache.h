@@ -72,8 +72,6 @@ struct kmem_cache {
 };
 
 _Static_assert(offsetof(struct kmem_cache, words) == 0, "programs read them there");
-_Static_assert(offsetof(struct kmem_cache, sheaf.bootstrap) == offsetof(struct slot, main),
-	       "the handle is nobody's slot");
 _Static_assert(sizeof(struct kmem_cache) <= SHEAF_HANDLE, "a cache fits its handle");
 
 struct caches {

@@ -25,9 +25,8 @@
  *   rows, 64 KiB each:   nobody | handles | CPU 0 | CPU 1 | ... | those that stand in
  *
  * A cache's handle is its place in the second row; its slot for CPU n is n + 1 rows after it. So a
- * section needs no load to find the slots of a cache. A thread whose rseq area is not registered
- * reads -1 or -2 as its CPU. That leads to the handle, or one row before it, and both have the
- * bootstrap sheaf where a slot has its main. So pop and push by cpu_id need not test for it.
+ * section needs no load to find the slots of a cache. A section leaves if the thread's rseq area is
+ * not registered.
  *
  * Invariants
  *  SECTION-S1. main and rcu_free are never NULL; a slot without a sheaf holds the bootstrap sheaf

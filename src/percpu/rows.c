@@ -177,7 +177,6 @@ static void *nobodys_slot(struct slot *handle)
 	if (os.counting)
 		clear_counters(handle);
 	memset(handle, 0, sizeof(*handle));
-	handle->main = &sheaf_bootstrap;
 	return handle;
 }
 

@@ -65,7 +65,6 @@ struct sheaf_cache {
 	uint32_t barn_full;  /* limit of full sheaves in a node's blocks, without the shards */
 	uint64_t capacities; /* changed together: see sheaf_capacity() and sheaf_first_capacity() */
 	uint32_t barn_objects, barn_kib; /* limits that the user set, or 0: see barn.h */
-	struct sheaf *bootstrap;	 /* for threads without a row: see os/section.h */
 	struct barn **barns;		 /* os.nr_nodes of them, NULL until used */
 	uint32_t flow;			 /* sheaves that other CPUs filled, beyond own ones */
 	uint32_t flow_changed; /* one_way, or the capacity by volume: the layer above clears it */

@@ -91,7 +91,7 @@ static void threads_without_a_cpu(void **state)
 	pthread_join(threads[1], NULL);
 	__atomic_store_n(&stop, 1, __ATOMIC_RELAXED);
 	pthread_join(beside, NULL);
-	assert_true(hook_row_0_is_closed(s));
+	assert_true(hook_closed_rows_are_empty());
 	assert_int_equal(kmem_cache_verify(s), 0);
 	assert_int_equal(kmem_cache_shrink(s), 0);
 	kmem_cache_destroy(s);

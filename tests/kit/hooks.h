@@ -41,9 +41,8 @@ struct kmem_cache *hook_next_of_kmalloc(const struct kmem_cache *s);
 /* May the calling thread use sections: does the kernel write its CPU's number? */
 bool hook_is_registered(void);
 
-/* Has the cache no sheaves in row 0, and is nothing in the one that stands for those of all closed
- * rows? */
-bool hook_row_0_is_closed(const struct kmem_cache *s);
+/* Is nothing in the sheaf that stands for those of all closed rows? */
+bool hook_closed_rows_are_empty(void);
 
 /* Does the library mark memory for a sanitizer or valgrind? */
 bool hook_has_tools(void);

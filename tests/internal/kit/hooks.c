@@ -78,11 +78,9 @@ bool hook_is_registered(void)
 	return os.backend == OS_BACKEND_RSEQ && os_registered();
 }
 
-bool hook_row_0_is_closed(const struct kmem_cache *s)
+bool hook_closed_rows_are_empty(void)
 {
-	const struct slot *slot = (const struct slot *)s;
-
-	return slot->main == &sheaf_bootstrap && sheaf_bootstrap.size == 0;
+	return !sheaf_bootstrap.size;
 }
 
 bool hook_has_tools(void)
