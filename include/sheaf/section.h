@@ -22,6 +22,14 @@ struct sheaf_row_words {
 };
 #define SHEAF_BY_CALL 3u
 
+/* Where the words of a slot that operations use are; a test builds the library with them elsewhere
+ * (tests/abi/). */
+#ifndef SHEAF_SLOT_WORDS
+#define SHEAF_SLOT_WORDS 192
+#endif
+#define SHEAF_TEXT_OF(number) #number
+#define SHEAF_TEXT(macro)     SHEAF_TEXT_OF(macro)
+
 /*
  * Labels: 1 start, 2 after the commit, 3 descriptor, 4 abort. The rseq area, at the thread pointer
  * + [area]: cpu_id at 4 (negative: not registered), rseq_cs at 8; the index of the row at [id].
@@ -66,10 +74,12 @@ struct sheaf_row_words {
 	"{movl %%fs:(%[area], %[id]), %k[t]|mov %k[t], fs:[%[area] + %[id]]}\n"                    \
 	"{shlq $16, %[t]|shl %[t], 16}\n"
 
-#define SHEAF_SLOT(at)	     "{" #at "(%[handle], %[t])|[%[handle] + %[t] + " #at "]}"
-#define SHEAF_SLOT_MAIN	     SHEAF_SLOT(65728)
-#define SHEAF_SLOT_HOME	     SHEAF_SLOT(65744)
-#define SHEAF_SLOT_HOME_SIZE SHEAF_SLOT(65752)
+#define SHEAF_SLOT_TEXT(at) "65536+" SHEAF_TEXT(SHEAF_SLOT_WORDS) "+" #at
+#define SHEAF_SLOT(at)                                                                             \
+	"{" SHEAF_SLOT_TEXT(at) "(%[handle], %[t])|[%[handle] + %[t] + " SHEAF_SLOT_TEXT(at) "]}"
+#define SHEAF_SLOT_MAIN	     SHEAF_SLOT(0)
+#define SHEAF_SLOT_HOME	     SHEAF_SLOT(16)
+#define SHEAF_SLOT_HOME_SIZE SHEAF_SLOT(24)
 
 /* size is loaded once and stored from the register: an add to memory would load it twice, and the
  * time of these operations is the time of a load that waits for the previous one's store. */
@@ -121,7 +131,7 @@ struct sheaf_row_words {
 #define SHEAF_RSEQ_ROW_FROM(LOAD_ID)                                                               \
 	LOAD_ID "add %[t], %[handle], %[t], lsl #16\n"                                             \
 		"add %[t], %[t], #16, lsl #12\n"                                                   \
-		"add %[t], %[t], #192\n"
+		"add %[t], %[t], #" SHEAF_TEXT(SHEAF_SLOT_WORDS) "\n"
 #define SHEAF_RSEQ_IF_REGISTERED                                                                   \
 	"ldr %w[t], [x9, #4]\n"                                                                    \
 	"tbnz %w[t], #31, %l[slow]\n"

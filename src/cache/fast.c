@@ -153,12 +153,15 @@ struct cache_calls cache_base_calls(struct kmem_cache *s)
 	return calls;
 }
 
-/* The word of a cache whose calls are one section each, and of one that charges. The memory
- * sanitizer does not see what a section in place returns. */
+/*
+ * The word of a cache whose calls are one section each, and of one that charges. The memory
+ * sanitizer does not see what a section in place returns; and sections in place know one layout of
+ * slots.
+ */
 static uint32_t row_word(const struct kmem_cache *s, bool charges)
 {
 #ifdef HAVE_RSEQ
-	if (cache_is_plain(s) && !os.counting && !(os.tools & TOOL_MSAN))
+	if (SHEAF_SLOT_WORDS == 192 && cache_is_plain(s) && !os.counting && !(os.tools & TOOL_MSAN))
 		return charges ? BY_CHARGED : os.id_offset;
 #endif
 	(void)s, (void)charges;

@@ -56,6 +56,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <sheaf/section.h>
+
 #define SLOT_SHIFT	   8  /* bytes of a slot, as a power of two */
 #define ROW_SHIFT	   16 /* bytes of a CPU's row of slots */
 #define SLOTS_PER_ROW	   (1u << (ROW_SHIFT - SLOT_SHIFT))
@@ -124,6 +126,9 @@ struct slot {
 	uint16_t turns;	   /* from too many sheaves to too few, and back: src/percpu/flow.c */
 	uint16_t steal[2]; /* where searches for others' empty, and full, sheaves begin */
 	uintptr_t cells[SLOT_CELLS]; /* in a handle without a cache: words, see section_stock() */
+#if SHEAF_SLOT_WORDS != 192
+	uint32_t rcu_in_hand[2];
+#endif
 	struct sheaf *main;
 	uintptr_t pair;	     /* main ^ spare */
 	uintptr_t home;	     /* first address of the objects that may be pushed here */
@@ -133,7 +138,9 @@ struct slot {
 	uint32_t rcu_since;  /* approximate time when rcu_free arrived here, in ms */
 	uint32_t in_hand[2]; /* sheaves taken from here and not yet handed over, by phase */
 	struct sheaf *rcu_free;
+#if SHEAF_SLOT_WORDS == 192
 	uint32_t rcu_in_hand[2]; /* rcu_free sheaves taken from here and not yet queued, by phase */
+#endif
 };
 
 _Static_assert(sizeof(struct slot) == 1u << SLOT_SHIFT, "rows are arrays of slots");
@@ -146,8 +153,8 @@ _Static_assert((offsetof(struct slot, cells) + (SLOT_CELLS - SLOT_REMOTE) * size
  * Offsets in the text of linux/section_*.h, relative to main. Change them here and there together.
  */
 #define SLOT_AT(member, at) (offsetof(struct slot, member) == offsetof(struct slot, main) + (at))
-_Static_assert(offsetof(struct slot, main) == 192 && SLOT_AT(pair, 8) && SLOT_AT(home, 16) &&
-		       SLOT_AT(home_size, 24) && SLOT_AT(rcu_free, 48) &&
+_Static_assert(offsetof(struct slot, main) == SHEAF_SLOT_WORDS && SLOT_AT(pair, 8) &&
+		       SLOT_AT(home, 16) && SLOT_AT(home_size, 24) && SLOT_AT(rcu_free, 48) &&
 		       offsetof(struct slot, cells) == 8 && SECTION_STOCK_BITS == 16,
 	       "sections know where the words of a slot are");
 _Static_assert(offsetof(struct sheaf, word) == 0 && offsetof(struct sheaf, size) == 0 &&

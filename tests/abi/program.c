@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A program that is built once and runs with libraries whose kmalloc() has different sizes. It
- * knows no size: it asks the library, and checks that it gets such blocks (KMALLOC-K4).
+ * A program that is built once and runs with libraries whose slots have different layouts, and
+ * whose kmalloc() has different sizes. It knows no size: it asks the library, and checks that it
+ * gets such blocks (KMALLOC-K4). Half of its operations are elsewhere.c's.
  *
  * Prints the sizes of the library's caches, so that the caller sees whether two libraries differ.
  */
-#include <sheaf/slab.h>
+#include "elsewhere.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,7 +42,7 @@ static void sizes_that_the_compiler_does_not_know(void)
 
 	FOR_SIZES(size)
 	{
-		blocks[size] = kmalloc(size, size % 2 ? GFP_KERNEL : GFP_NOWAIT);
+		blocks[size] = size % 2 ? kmalloc(size, GFP_NOWAIT) : kmalloc_elsewhere(size);
 		look_at(blocks[size], size, "kmalloc");
 	}
 	FOR_SIZES(size)
@@ -51,6 +53,33 @@ static void sizes_that_the_compiler_does_not_know(void)
 			want(blocks[size][i] == (size & 0xff), "content", size);
 		kfree(blocks[size]);
 	}
+}
+
+/* More than sheaves have room for, twice. */
+static void objects_of_a_cache(void)
+{
+	static size_t *objects[MOST];
+	struct kmem_cache *s = kmem_cache_create("objects", 64, NULL, SLAB_NO_MERGE);
+
+	for (size_t turn = 0; turn < 2 * MOST; turn++) {
+		size_t i = turn % MOST;
+
+		if (objects[i]) {
+			want(*objects[i] == i, "an object", 64);
+			i % 2 ? kmem_cache_free(s, objects[i]) : free_elsewhere(s, objects[i]);
+		}
+		objects[i] = turn % 3 ? kmem_cache_alloc(s, GFP_KERNEL) : alloc_elsewhere(s);
+		want(objects[i], "kmem_cache_alloc", 64);
+		*objects[i] = i;
+	}
+	for (size_t i = 0; i < MOST; i++) {
+		want(*objects[i] == i, "an object", 64);
+		i % 3 ? kmem_cache_free(s, objects[i]) : free_elsewhere(s, objects[i]);
+	}
+	kmem_cache_free(s, NULL);
+	free_elsewhere(s, NULL);
+	want(kmem_cache_verify(s) == 0, "kmem_cache_verify", 64);
+	kmem_cache_destroy(s);
 }
 
 #define KNOWN(size)                                                                                \
@@ -110,6 +139,7 @@ int main(void)
 	kfree(NULL); /* before first use */
 	sizes_that_the_compiler_does_not_know();
 	sizes_that_it_knows();
+	objects_of_a_cache();
 	other_calls();
 	for (size_t size = 1; size <= KMALLOC_MAX_CACHE_SIZE; size++)
 		if (kmalloc_size_roundup(size) == size)

@@ -9,6 +9,10 @@
 
 #include <sheaf/section.h>
 
+/* The beginning of the slot, and the first cell. */
+#define SLOT_BEGIN "#-" SHEAF_TEXT(SHEAF_SLOT_WORDS)
+#define SLOT_CELL  "[%[t], #8-" SHEAF_TEXT(SHEAF_SLOT_WORDS) "]"
+
 /* In a thread that has just left a section by its end, and so is registered. */
 #define RSEQ_ROW_AGAIN SHEAF_RSEQ_ROW_FROM("ldr %w[t], [x9, %[id]]\n")
 
@@ -26,7 +30,7 @@
 #define RSEQ_SHOW                                                                                  \
 	"mov x10, #0x20000000\n"                                                                   \
 	"add x10, x10, %[t]\n"                                                                     \
-	"stur %[w], [x10, #-192]\n"
+	"stur %[w], [x10, " SLOT_BEGIN "]\n"
 /* object: the newest one of main, whose word w is. */
 #define RSEQ_NEWEST                                                                                \
 	"ldr %[m], [%[t]]\n"                                                                       \
@@ -76,9 +80,9 @@
 #define RSEQ_COUNT                                                                                 \
 	RSEQ_IS_OPEN                                                                               \
 	"add %[t], %[t], %[word]\n"                                                                \
-	"ldur x10, [%[t], #-192]\n"                                                                \
+	"ldur x10, [%[t], " SLOT_BEGIN "]\n"                                                       \
 	"add x10, x10, %[n]\n"                                                                     \
-	"stur x10, [%[t], #-192]\n"
+	"stur x10, [%[t], " SLOT_BEGIN "]\n"
 
 /* Copy [i] pointers from src to dst, [i] > 0; LOOK is applied to each pointer in x10, after it is
  * stored. */
@@ -168,7 +172,7 @@
 
 /* handle: that of the slots, and the cell's distance from its first one. */
 #define RSEQ_PUSH_REMOTE                                                                           \
-	"ldur %[m], [%[t], #-184]\n"                                                               \
+	"ldur %[m], " SLOT_CELL "\n"                                                               \
 	"cbz %[m], %l[slow]\n"                                                                     \
 	"ldr w10, [%[m], #24]\n"                                                                   \
 	"cmp w10, %w[kind]\n"                                                                      \
@@ -180,25 +184,25 @@
 	"ldar w10, %[rcu_stop]\n"                                                                  \
 	"cbnz w10, %l[slow]\n"                                                                     \
 	"add %[t], %[t], %[cell]\n"                                                                \
-	"ldur %[m], [%[t], #-184]\n"                                                               \
-	"stur %[sheaf], [%[t], #-184]\n"
+	"ldur %[m], " SLOT_CELL "\n"                                                               \
+	"stur %[sheaf], " SLOT_CELL "\n"
 /* key: of the word. */
 #define RSEQ_STOCK	RSEQ_STOCK_BY("add")
 #define RSEQ_STOCK_LESS RSEQ_STOCK_BY("sub")
 #define RSEQ_STOCK_BY(ADD)                                                                         \
-	"ldur %[w], [%[t], #-184]\n" ADD " %[w], %[w], %[add]\n"                                   \
+	"ldur %[w], " SLOT_CELL "\n" ADD " %[w], %[w], %[add]\n"                                   \
 	"eor %[key], %[key], %[w]\n"                                                               \
 	"lsr %[key], %[key], #16\n"                                                                \
 	"cbnz %[key], %l[slow]\n"                                                                  \
-	"stur %[w], [%[t], #-184]\n"
+	"stur %[w], " SLOT_CELL "\n"
 /* cell: its distance from the first one. */
 #define RSEQ_STOCK_SWAP                                                                            \
 	RSEQ_IS_OPEN                                                                               \
 	"ldar w10, %[stop]\n"                                                                      \
 	"cbnz w10, %l[slow]\n"                                                                     \
 	"add %[t], %[t], %[cell]\n"                                                                \
-	"ldur %[w], [%[t], #-184]\n"                                                               \
-	"stur %[word], [%[t], #-184]\n"
+	"ldur %[w], " SLOT_CELL "\n"                                                               \
+	"stur %[word], " SLOT_CELL "\n"
 
 /* A stop word as an operand: an address without an offset, as ldar wants it. */
 #define RSEQ_STOP(name, word) [name] "Q"(word)

@@ -14,8 +14,8 @@
 	"movl %%fs:(%[area], %[id]), %k[t]\n"                                                      \
 	"shlq $16, %[t]\n"
 
-#define SLOT_PAIR     "65736(%[handle], %[t])"
-#define SLOT_RCU_FREE "65776(%[handle], %[t])"
+#define SLOT_PAIR     SHEAF_SLOT(8)
+#define SLOT_RCU_FREE SHEAF_SLOT(48)
 
 /* A pop with a prefetch for writing of an object that will be taken soon. For the last objects,
  * words of the sheaf's header are taken for pointers, which is harmless. */

@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: MIT */
-/* kmalloc()'s sizes as a later library may have them: different ones, more, and larger. See
- * kmalloc/kmalloc.h. */
+/*
+ * What a later library may have: other kmalloc() sizes, more, and larger (kmalloc/kmalloc.h); and
+ * the words of a slot in other places (os/section.h), where a section in place finds 0 instead of
+ * the main sheaf. So this library leaves the words of caches 0 (row_word() in cache/fast.c).
+ */
+#define SHEAF_SLOT_WORDS 200
+
 #define KMALLOC_SIZES(X)                                                                           \
 	X(0, 8)                                                                                    \
 	X(8, 16)                                                                                   \
