@@ -14,7 +14,7 @@ DISTANCES = {(0, 1): 21, (0, 2): 31, (0, 3): 17, (1, 2): 15, (1, 3): 25, (2, 3):
 ACCELERATOR = ("-accel", "tcg,thread=single")
 ON_BOTH = ("cache", "numa", "kmalloc", "kmalloc-helpers", "prefill", "rcu", "nolock", "barn", "flow", "fork", "registration", "section")
 NUMA_TESTS = [f"{name}-{backend}" for name in ON_BOTH for backend in ("rseq", "trylock")] + \
-    ["topology", "page-1-node", "slab-1-node", "slab-frees-1-node", "counters-rseq-stats", "stats-rseq-stats", "policy-rseq", "policy-trylock"]
+    ["topology", "page-1-node", "slab-1-node", "counters-rseq-stats", "stats-rseq-stats", "policy-rseq", "policy-trylock"]
 ARM_TESTS = ["section-rseq", "section-rseq-mm-cid", "walk-cpu-id", "walk-mm-cid", "cache-rseq", "cache-rseq-mm-cid",
              "cache-rseq-2-nodes", "cache-rseq-mm-cid-stats", "kmalloc-rseq", "rcu-rseq", "rcu-rseq-mm-cid", "prefill-rseq",
              "nolock-rseq", "barn-rseq", "flow-rseq", "fork-rseq", "registration-rseq", "counters-rseq-stats", "stats-rseq-stats",

@@ -3,7 +3,8 @@
  * A clock that the test controls: time passes when the test says so, in addition to the machine's
  * time or instead of it.
  *
- * It replaces clock_gettime(), which a statically linked library calls like any other function.
+ * It replaces clock_gettime(), which a statically linked library calls like any other function. The
+ * parts of a program have one clock: its definitions are weak.
  */
 #ifndef SHEAF_TESTS_CLOCK_H
 #define SHEAF_TESTS_CLOCK_H
@@ -18,10 +19,10 @@
 #define CLOCK_SECOND UINT64_C(1000000000)
 
 /* In ns; not 0 at the beginning, like any clock. */
-static _Atomic uint64_t clock_passed = 1000 * CLOCK_SECOND;
-static bool clock_stands; /* except for what the test adds */
+__attribute__((weak)) _Atomic uint64_t clock_passed = 1000 * CLOCK_SECOND;
+__attribute__((weak)) bool clock_stands; /* except for what the test adds */
 
-int clock_gettime(clockid_t clock, struct timespec *now)
+__attribute__((weak)) int clock_gettime(clockid_t clock, struct timespec *now)
 {
 	bool monotonic = clock == CLOCK_MONOTONIC || clock == CLOCK_MONOTONIC_COARSE;
 	uint64_t ns;

@@ -321,7 +321,7 @@ static void is_full(void **state)
 	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
 }
 
-int main(void)
+int test_report(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_line_is_written_once),

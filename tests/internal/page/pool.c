@@ -177,7 +177,7 @@ static void pages_go_back(void **state)
 	pool_give_back(pool_alloc(SIZE), SIZE);
 }
 
-int main(void)
+int test_pool(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(blocks_do_not_overlap),

@@ -282,7 +282,7 @@ static void control_characters(void **state)
 	assert_true(parse("", &lines));
 }
 
-int main(void)
+int test_options(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_same_line_is_reported_once),

@@ -308,7 +308,7 @@ static void wrong_arguments_are_misuse(void **state)
 	}
 }
 
-int main(void)
+int test_misuse(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(loader_is_asked_before_a_report), /* the first use */

@@ -522,7 +522,7 @@ static int setup(void **state)
 	return half && page_alloc(0, HALF) == half + CHUNK_PAGES / 2 ? 0 : -1;
 }
 
-int main(void)
+int test_chunk(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(random_operations),

@@ -442,7 +442,7 @@ static void fork_in_the_middle(void **state)
 	assert_int_equal(status_of(child), 0);
 }
 
-int main(void)
+int test_budget(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(limit_is_a_part_of_memory, set_up, tear_down),

@@ -324,7 +324,7 @@ static int set_up(void **state)
 	return make_directory(state) ? -1 : setup(state);
 }
 
-int main(void)
+int test_sink(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_file_is_appended_to),

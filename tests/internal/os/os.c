@@ -332,7 +332,7 @@ static void no_thread_is_cancelled_there(void **state)
 	assert_true(goes_on);
 }
 
-int main(void)
+int test_os(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(excludes),

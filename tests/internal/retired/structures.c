@@ -433,7 +433,7 @@ static void large_blocks_do_not_stay(void **state)
 	assert_true(map_bytes() == before);
 }
 
-int main(void)
+int test_structures(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(drains_take_what_had_passed),

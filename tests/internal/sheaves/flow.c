@@ -527,7 +527,7 @@ static void shrinking_starts_over(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
-int main(void)
+int test_flow(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(direction_begins_and_ends),

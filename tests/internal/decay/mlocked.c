@@ -3,10 +3,10 @@
  * Memory that the program has locked, as by mlockall(): it stays over time, dirty and held. At a
  * limit, and if the program trims, it is returned. A system older than Linux 5.18 never takes it.
  */
-#include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
 
+#include "internal/decay/calls.h"
 #include "internal/kit/pages.h"
 #include "internal/kit/ready.h"
 #include "kit/capture.h"
@@ -19,9 +19,6 @@
 #include "page/page.h"
 #include "page/range.h"
 
-#define DONTNEED_LOCKED 24
-#define GUARD_INSTALL	102
-
 enum {
 	LARGE = PAGE_MAX_ORDER,
 	MANY = 64,
@@ -29,25 +26,6 @@ enum {
 };
 
 static struct slab *runs[MANY];
-
-static const char *locked; /* this many bytes are locked, from there on */
-static size_t locked_bytes;
-static bool old_system;
-
-/* This test needs neither the right to lock memory nor a new system. */
-int madvise(void *address, size_t size, int advice)
-{
-	bool is_locked = (char *)address < locked + locked_bytes && locked < (char *)address + size;
-
-	if (((advice == MADV_DONTNEED || advice == GUARD_INSTALL) && is_locked) ||
-	    (advice == DONTNEED_LOCKED && old_system)) {
-		errno = EINVAL;
-		return -1;
-	}
-	if (advice == DONTNEED_LOCKED)
-		advice = MADV_DONTNEED;
-	return (int)syscall(SYS_madvise, address, size, advice);
-}
 
 static void lock_all(void)
 {
@@ -306,7 +284,7 @@ static void closed_pages_go(void **state)
 	os_unreserve(page, os.page_size);
 }
 
-int main(void)
+int test_mlocked(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(stays_as_time_passes, begin),

@@ -626,7 +626,7 @@ static void refused_pages_stay_clean(void **state)
 	assert_int_equal(in_child(refused_pages), 0);
 }
 
-int main(void)
+int test_slab(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(layout),

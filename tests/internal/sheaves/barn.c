@@ -389,7 +389,7 @@ static void sheaf_is_marked_after_fork(void **state)
 	assert_true(slab_marks(&cache->slab) & MARK_SHEAVES);
 }
 
-int main(void)
+int test_barn(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(near_sheaf_changes_places, set_up, tear_down),

@@ -408,7 +408,7 @@ static void double_frees_in_stretches(void **state)
 	slab_cache_exit(&cache);
 }
 
-int main(void)
+int test_frees(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(empty_slabs_go_back),

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
+#include "internal/decay/calls.h"
 #include "internal/kit/pages.h"
 #include "internal/kit/ready.h"
 #include "kit/random.h"
@@ -27,25 +28,6 @@ enum {
 };
 
 static struct slab *runs[MANY * 2];
-static unsigned int madvise_ms; /* what each call takes, beyond the test's time */
-
-int madvise(void *address, size_t size, int advice)
-{
-	clock_pass_ms(madvise_ms);
-	return (int)syscall(SYS_madvise, address, size, advice);
-}
-
-static void (*meanwhile)(void); /* what another thread does while memory is unmapped */
-
-int munmap(void *address, size_t size)
-{
-	void (*other)(void) = meanwhile;
-
-	meanwhile = NULL;
-	if (other)
-		other();
-	return (int)syscall(SYS_munmap, address, size);
-}
 
 static void take(unsigned int n, unsigned int order)
 {
@@ -591,7 +573,7 @@ static void many_frees_at_once_give_back_a_part(void **state)
 	}
 }
 
-int main(void)
+int test_curve(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_was_freed_lately_stays),

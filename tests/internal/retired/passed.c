@@ -28,8 +28,10 @@ enum {
 static struct kmem_cache *make_small(const char *name)
 {
 	struct kmem_cache_args args = {.sheaf_capacity = CAPACITY};
-	struct kmem_cache *s = kmem_cache_create(name, SIZE, &args, SLAB_NO_MERGE);
+	struct kmem_cache *s;
 
+	needs(NEED_SHEAVES);
+	s = kmem_cache_create(name, SIZE, &args, SLAB_NO_MERGE);
 	assert_non_null(s);
 	assert_int_equal(kmem_cache_set_barn(s, 1, 1), 0);
 	clock_stands = true;
@@ -88,7 +90,6 @@ static void the_newest_is_used_unless_the_oldest_is_old(void **state)
 	void *first[GROUP], *second[GROUP], *third[GROUP];
 
 	(void)state;
-	needs(NEED_SHEAVES);
 	/* The time of the first batch is known from now on. */
 	fill(s, first);
 	retire(s, first);
@@ -113,11 +114,15 @@ static void a_barrier_leaves_what_allocations_take(void **state)
 	void *objects[GROUP];
 
 	(void)state;
-	needs(NEED_SHEAVES);
 	fill(s, objects);
 	retire(s, objects);
 	kvfree_rcu_barrier();
 	assert_true(passed(s) == 0);
+	if (sheaf_rcu_of(&s->sheaf)->passed) {
+		destroy(s);
+		print_message("skipped: with these options a barrier leaves nothing\n");
+		skip();
+	}
 	for (int i = 0; i < 2; i++) {
 		fill(s, objects);
 		retire(s, objects);
@@ -146,7 +151,6 @@ static void a_barrier_frees_all_if_too_much_is_retired(void **state)
 	void *objects[GROUP];
 
 	(void)state;
-	needs(NEED_SHEAVES);
 	for (int i = 0; i < 2; i++) {
 		fill(s, objects);
 		retire(s, objects);
@@ -189,7 +193,6 @@ static void a_barrier_divides_larger_sheaves(void **state)
 	struct kmem_cache_stats before, after;
 
 	(void)state;
-	needs(NEED_SHEAVES);
 	exchange_often(s);
 	assert_true(sheaf_retired_capacity(&s->sheaf) > CAPACITY);
 	fill(s, objects);
@@ -212,7 +215,6 @@ static void a_full_barn_takes_no_part(void **state)
 	struct kmem_cache_stats before, after;
 
 	(void)state;
-	needs(NEED_SHEAVES);
 	exchange_often(s);
 	for (unsigned int i = 0; i < FULL_GROUPS; i++)
 		fill(s, objects[i]);
@@ -235,7 +237,6 @@ static void a_busy_cache_retires_larger_sheaves(void **state)
 	uint64_t made;
 
 	(void)state;
-	needs(NEED_SHEAVES);
 	exchange_often(s);
 	for (int i = 0; i < 4; i++) {
 		made = look(s).sheaf_alloc;
@@ -259,16 +260,19 @@ static void a_busy_cache_retires_larger_sheaves(void **state)
 static void what_has_passed_makes_room_at_a_limit(void **state)
 {
 	struct kmem_group_args limits = {.hard_limit = 256 << 10};
-	struct kmem_group *group = kmem_group_create("tenant", NULL, &limits);
-	struct kmem_cache_args args = {.group = group};
-	struct kmem_cache *a = kmem_cache_create("passed", 256, &args, SLAB_NO_MERGE),
-			  *b = kmem_cache_create("fails", 512, &args, SLAB_NO_MERGE);
+	struct kmem_cache_args args = {0};
+	struct kmem_cache *a, *b;
+	struct kmem_group *group;
 	static void *objects[2048];
 	struct kmem_group_stats stats;
 	unsigned int n = 0;
 	void *object;
 
 	(void)state;
+	needs(NEED_SHEAVES);
+	group = args.group = kmem_group_create("tenant", NULL, &limits);
+	a = kmem_cache_create("passed", 256, &args, SLAB_NO_MERGE);
+	b = kmem_cache_create("fails", 512, &args, SLAB_NO_MERGE);
 	while ((objects[n] = kmem_cache_alloc(a, GFP_KERNEL)) != NULL)
 		assert_true(++n < 2048);
 	assert_null(kmem_cache_alloc(b, GFP_KERNEL));
@@ -337,7 +341,7 @@ static void polls_for_every_batch(void **state)
 	kmem_cache_destroy(s);
 }
 
-int main(void)
+int test_passed(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(polls_for_every_batch),
