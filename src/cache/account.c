@@ -147,7 +147,8 @@ bool account_taken(struct kmem_cache *s, gfp_t flags, size_t n, void **objects)
 	return true;
 }
 
-bool account_taken_nowait(struct kmem_cache *s, gfp_t flags, void *object, enum group_force force)
+OS_NOINLINE bool account_taken_nowait(struct kmem_cache *s, gfp_t flags, void *object,
+				      enum group_force force)
 {
 	uint32_t number = payer(s, flags);
 	struct kmem_group *limit;

@@ -140,18 +140,23 @@ static void from_user(struct kmem_cache *s, struct sheaf *sheaf)
 	}
 }
 
-static void give_back(struct kmem_cache *s, struct sheaf *sheaf, gfp_t gfp)
+/* It is no spare: the slot has one, or the sheaf does not fit. */
+static OS_NOINLINE void give_back_elsewhere(struct kmem_cache *s, struct sheaf *sheaf, gfp_t gfp)
 {
-	if (cache_is_leaked(s))
-		gfp = 0;
-	else if (prefill_return_spare(&s->sheaf, sheaf))
-		return;
 	if (is_oversize(s, sheaf)) {
 		cache_free_all(s, sheaf->size, sheaf->objects);
 		sheaf_set_size(sheaf, 0);
 	}
 	prefill_return(&s->sheaf, sheaf, gfp & __GFP_RECLAIM);
 	cache_leave();
+}
+
+static void give_back(struct kmem_cache *s, struct sheaf *sheaf, gfp_t gfp)
+{
+	if (cache_is_leaked(s))
+		give_back_elsewhere(s, sheaf, 0);
+	else if (!prefill_return_spare(&s->sheaf, sheaf))
+		give_back_elsewhere(s, sheaf, gfp);
 }
 
 /* The user does not get it. */
@@ -276,8 +281,10 @@ SHEAF_PUBLIC int kmem_cache_refill_sheaf(struct kmem_cache *s, gfp_t gfp,
 
 SHEAF_PUBLIC void kmem_cache_return_sheaf(struct kmem_cache *s, gfp_t gfp, struct slab_sheaf *sheaf)
 {
-	if (sheaf && !cache_is_gone(s, "kmem_cache_return_sheaf") &&
-	    is_out(s, of_user(sheaf), "kmem_cache_return_sheaf")) {
+	/* Early: otherwise gcc takes the rest for cold. */
+	if (!sheaf || cache_is_gone(s, "kmem_cache_return_sheaf"))
+		return;
+	if (is_out(s, of_user(sheaf), "kmem_cache_return_sheaf")) {
 		from_user(s, of_user(sheaf));
 		give_back(s, of_user(sheaf), gfp);
 	}

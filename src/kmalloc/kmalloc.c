@@ -242,15 +242,15 @@ static void *from_family(size_t size, gfp_t flags, int node, const void *caller)
 
 /* A cache had no block. Where addresses are limited, the range may be full, but a mapping fit
  * beside it; not beside the limit of a group. */
-static void *instead_of_slab(size_t size, gfp_t flags, int node)
+static OS_NOINLINE void *instead_of_slab(size_t size, gfp_t flags, int node)
 {
 	if (size <= KMALLOC_FINE || account_refuses(&kmalloc_large, flags, large_roundup(size)))
 		return NULL;
 	return large_alloc(size, flags, node, KMALLOC_MAX_SIZE, "kmalloc");
 }
 
-void *kmalloc_most(size_t size, gfp_t flags, int node, size_t most, const char *call,
-		   const void *caller)
+OS_NOINLINE void *kmalloc_most(size_t size, gfp_t flags, int node, size_t most, const char *call,
+			       const void *caller)
 {
 	void *block;
 
