@@ -156,7 +156,7 @@ static inline bool is_plain_bulk(gfp_t flags)
 
 static OS_FAST OS_NOINLINE int alloc_many(struct kmem_cache *s, gfp_t flags, size_t n, void **p)
 {
-	unsigned int done = rseq_pop_bulk(&s->sheaf.at, p, (unsigned int)n);
+	unsigned int done = rseq_pop_bulk_once((char *)s, p, (unsigned int)n);
 
 	if (os_likely(done == n && is_plain_bulk(flags)))
 		return (int)n;
@@ -327,7 +327,7 @@ static OS_NOINLINE void free_bulk_rest(struct kmem_cache *s, void **p, unsigned 
 
 static OS_FAST OS_NOINLINE void free_many(struct kmem_cache *s, size_t n, void **p)
 {
-	unsigned int done = rseq_push_bulk(&s->sheaf.at, p, (unsigned int)n);
+	unsigned int done = rseq_push_bulk_once((char *)s, p, (unsigned int)n);
 
 	if (os_unlikely(done < n))
 		free_bulk_rest(s, p + done, (unsigned int)n - done);

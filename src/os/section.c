@@ -73,12 +73,12 @@ static inline unsigned int shown(struct section_slots *s, unsigned int done)
 
 unsigned int section_pop_bulk(struct section_slots *s, void **objects, unsigned int n)
 {
-	return shown(s, SECTION(rseq_pop_bulk(s, objects, n), c_pop_bulk(s, objects, n)));
+	return shown(s, SECTION(rseq_pop_bulk(s->handle, objects, n), c_pop_bulk(s, objects, n)));
 }
 
 unsigned int section_push_bulk(struct section_slots *s, void **objects, unsigned int n)
 {
-	return shown(s, SECTION(rseq_push_bulk(s, objects, n), c_push_bulk(s, objects, n)));
+	return shown(s, SECTION(rseq_push_bulk(s->handle, objects, n), c_push_bulk(s, objects, n)));
 }
 
 bool section_swap_empty(struct section_slots *s)

@@ -84,47 +84,49 @@
 	"add x10, x10, %[n]\n"                                                                     \
 	"stur x10, [%[t], " SLOT_BEGIN "]\n"
 
-/* Copy [i] pointers from src to dst, [i] > 0; LOOK is applied to each pointer in x10, after it is
- * stored. */
-#define RSEQ_COPY(LOOK)                                                                            \
-	"5: sub %[i], %[i], #1\n"                                                                  \
-	"ldr x10, [%[src], %[i], lsl #3]\n"                                                        \
-	"str x10, [%[dst], %[i], lsl #3]\n" LOOK "cbnz %[i], 5b\n"
+/* Copy [id] pointers, [id] > 0, from operand FROM to TO; LOOK is applied to each pointer in x10,
+ * after it is stored. */
+#define RSEQ_COPY(FROM, TO, LOOK)                                                                  \
+	"5: sub %[id], %[id], #1\n"                                                                \
+	"ldr x10, [%[" FROM "], %[id], lsl #3]\n"                                                  \
+	"str x10, [%[" TO "], %[id], lsl #3]\n" LOOK "cbnz %[id], 5b\n"
 
 /* The home test of a whole batch: the size of a range is a power of two, so if the OR of all
- * offsets from its beginning is below it, so is each offset. */
+ * offsets from its beginning is below it, so is each offset. x11 = home, x12 = its size, x13 = the
+ * OR. */
 #define RSEQ_LOOK_AT_HOME                                                                          \
-	"sub x10, x10, %[home]\n"                                                                  \
-	"orr %[bits], %[bits], x10\n"
+	"sub x10, x10, x11\n"                                                                      \
+	"orr x13, x13, x10\n"
 
 #define RSEQ_POP_BULK                                                                              \
 	"ldr %[m], [%[t]]\n"                                                                       \
 	"ldr %w[t], [%[m]]\n"                                                                      \
-	"ands %w[i], %w[t], #8191\n"                                                               \
+	"ands %w[id], %w[t], #8191\n"                                                              \
 	"b.eq %l[slow]\n"                                                                          \
-	"cmp %w[count], %w[i]\n"                                                                   \
-	"csel %w[count], %w[count], %w[i], lo\n"                                                   \
+	"cmp %w[count], %w[id]\n"                                                                  \
+	"csel %w[count], %w[count], %w[id], lo\n"                                                  \
 	"sub %w[t], %w[t], %w[count]\n"                                                            \
-	"sub %w[i], %w[i], %w[count]\n"                                                            \
-	"add %[src], %[m], %[i], lsl #3\n"                                                         \
-	"add %[src], %[src], #32\n"                                                                \
-	"mov %w[i], %w[count]\n" RSEQ_COPY("") "str %w[t], [%[m]]\n"
+	"sub %w[id], %w[id], %w[count]\n"                                                          \
+	"add %[area], %[m], %[id], lsl #3\n"                                                       \
+	"add %[area], %[area], #32\n"                                                              \
+	"mov %w[id], %w[count]\n" RSEQ_COPY("area", "array", "") "str %w[t], [%[m]]\n"
 
 #define RSEQ_PUSH_BULK                                                                             \
-	"ldp %[home], %[limit], [%[t], #16]\n"                                                     \
-	"mov %[bits], #0\n"                                                                        \
+	"ldp x11, x12, [%[t], #16]\n"                                                              \
+	"mov x13, #0\n"                                                                            \
 	"ldr %[m], [%[t]]\n"                                                                       \
 	"ldr %w[t], [%[m]]\n"                                                                      \
 	"and w10, %w[t], #8191\n"                                                                  \
-	"add %[dst], %[m], x10, lsl #3\n"                                                          \
-	"add %[dst], %[dst], #32\n"                                                                \
-	"ldr %w[i], [%[m], #8]\n"                                                                  \
-	"subs %w[i], %w[i], w10\n"                                                                 \
+	"add %[area], %[m], x10, lsl #3\n"                                                         \
+	"add %[area], %[area], #32\n"                                                              \
+	"ldr %w[id], [%[m], #8]\n"                                                                 \
+	"subs %w[id], %w[id], w10\n"                                                               \
 	"b.eq %l[slow]\n"                                                                          \
-	"cmp %w[count], %w[i]\n"                                                                   \
-	"csel %w[count], %w[count], %w[i], lo\n"                                                   \
-	"mov %w[i], %w[count]\n"                                                                   \
-	"add %w[t], %w[t], %w[count]\n" RSEQ_COPY(RSEQ_LOOK_AT_HOME) "cmp %[bits], %[limit]\n"     \
+	"cmp %w[count], %w[id]\n"                                                                  \
+	"csel %w[count], %w[count], %w[id], lo\n"                                                  \
+	"mov %w[id], %w[count]\n"                                                                  \
+	"add %w[t], %w[t], %w[count]\n" RSEQ_COPY("array", "area",                                 \
+						  RSEQ_LOOK_AT_HOME) "cmp x13, x12\n"              \
 								     "b.hs %l[slow]\n"             \
 								     "str %w[t], [%[m]]\n"
 
@@ -206,6 +208,6 @@
 
 /* A stop word as an operand: an address without an offset, as ldar wants it. */
 #define RSEQ_STOP(name, word) [name] "Q"(word)
-#define RSEQ_BULK_CLOBBERS    SHEAF_RSEQ_CLOBBERS
+#define RSEQ_BULK_CLOBBERS    SHEAF_RSEQ_CLOBBERS, "x11", "x12", "x13"
 
 #endif

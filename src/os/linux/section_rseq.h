@@ -6,7 +6,7 @@
  * it thinks are unused; goto, because a section has no flag left to test. SHEAF_KEEP_OUTPUTS
  * follows where an output is used (include/sheaf/section.h). A section that leaves by `slow`
  * (nothing to do, or not registered) or `aborted` has stored nothing. For pop and push, the caller
- * makes the second try; the others try RSEQ_TRIES times. rseq_cs stays set after a section: the
+ * makes the second try; arrays, too; the others try RSEQ_TRIES times. rseq_cs stays set after a section: the
  * library is never unloaded.
  *
  * Callers: os/rseq.h.
@@ -29,19 +29,21 @@
 /* Operands: several of them as one argument of a macro. */
 #define RSEQ_LIST(...) __VA_ARGS__
 
-/* The rest of a function with one try: run the section and return `done`, or false if it leaves or
- * is aborted. */
+/* The rest of a function with one try: run the section and return `done`, or 0 if it leaves or is
+ * aborted. */
 /* clang-format off */
 #define RSEQ_TRY(ROW, TEXT, OUTPUTS, INPUTS, done)                                                 \
+	RSEQ_TRY_WITH(SHEAF_RSEQ_CLOBBERS, ROW, TEXT, RSEQ_LIST(OUTPUTS), RSEQ_LIST(INPUTS), done)
+#define RSEQ_TRY_WITH(CLOBBERS, ROW, TEXT, OUTPUTS, INPUTS, done)                                  \
 	__asm__ volatile goto(SHEAF_RSEQ_BEGIN ROW TEXT SHEAF_RSEQ_END(slow)                       \
 			      : OUTPUTS                                                            \
 			      : INPUTS                                                             \
-			      : SHEAF_RSEQ_CLOBBERS                                                \
+			      : CLOBBERS                                                           \
 			      : slow);                                                             \
 	SHEAF_KEEP_OUTPUTS;                                                                        \
 	return done;                                                                               \
 slow:                                                                                              \
-	return false
+	return 0
 /* clang-format on */
 
 /* Operands of sections: a handle, and where in the rseq area the index of the row is. */
@@ -93,17 +95,17 @@ RSEQ_DEFINE_PUSH(rseq_push_again_counted, RSEQ_ROW_AGAIN, RSEQ_PUSH_COUNTED)
 
 /*
  * The rest of a function: do `before` and run the section, again if it was aborted, and return
- * `done`; or return `nothing` if the section leaves, or after RSEQ_TRIES aborts.
+ * `done`; or return false if the section leaves, or after RSEQ_TRIES aborts.
  */
 /* clang-format off */
-#define RSEQ_RUN(before, TEXT, OUTPUTS, INPUTS, CLOBBERS, done, nothing)                           \
+#define RSEQ_RUN(before, TEXT, OUTPUTS, INPUTS, done)                                     \
 	int tries = RSEQ_TRIES;                                                                    \
 again:                                                                                             \
 	before;                                                                                    \
 	__asm__ volatile goto(SHEAF_RSEQ_BEGIN SHEAF_RSEQ_ROW TEXT SHEAF_RSEQ_END(aborted)                    \
 			      : OUTPUTS                                                            \
 			      : INPUTS                                                             \
-			      : CLOBBERS                                                           \
+			      : RSEQ_BULK_CLOBBERS                                                 \
 			      : slow, aborted);                                                    \
 	SHEAF_KEEP_OUTPUTS;                                                                        \
 	return done;                                                                               \
@@ -112,7 +114,7 @@ aborted:                                                                        
 	if (--tries)                                                                               \
 		goto again;                                                                        \
 slow:                                                                                              \
-	return nothing
+	return false
 /* clang-format on */
 
 /* Add n to the word of main, if a sample is due there. */
@@ -122,7 +124,7 @@ RSEQ_ALWAYS_INLINE bool rseq_arm(char *handle, uint64_t n)
 	void *m;
 
 	RSEQ_RUN(, RSEQ_ARM, RSEQ_LIST([m] "=&r"(m), [t] "=&r"(t), [w] "=&r"(w)),
-		 RSEQ_LIST(RSEQ_PLACE(handle), [n] "r"(n)), SHEAF_RSEQ_CLOBBERS, true, false);
+		 RSEQ_LIST(RSEQ_PLACE(handle), [n] "r"(n)), true);
 }
 
 /* Add n to the word at this distance from this CPU's slot, if the slot is open. */
@@ -131,36 +133,42 @@ RSEQ_ALWAYS_INLINE bool rseq_count(char *handle, intptr_t word, uint64_t n)
 	uintptr_t t;
 
 	RSEQ_RUN(, RSEQ_COUNT, [t] "=&r"(t),
-		 RSEQ_LIST(RSEQ_PLACE(handle), [word] "r"(word), [n] "r"(n)), SHEAF_RSEQ_CLOBBERS,
-		 true, false);
+		 RSEQ_LIST(RSEQ_PLACE(handle), [word] "r"(word), [n] "r"(n)), true);
 }
 
-RSEQ_ALWAYS_INLINE unsigned int rseq_pop_bulk(struct section_slots *s, void **objects,
-					      unsigned int n)
-{
-	uintptr_t t, i, count;
-	void *m, *src;
+/*
+ * Arrays, with one try for fast paths. After the row is found, [area] and [id] are free for the
+ * copy, so that a fast path needs no more registers than a function may change.
+ */
+#define RSEQ_BULK_OUTPUTS                                                                          \
+	[m] "=&r"(m), [t] "=&r"(t), [area] "+&r"(area), [id] "+&r"(id), [count] "+&r"(count)
+#define RSEQ_BULK_INPUTS [handle] "r"(handle), [array] "r"(array)
+#define RSEQ_DEFINE_BULK(name, TEXT)                                                               \
+	RSEQ_ALWAYS_INLINE unsigned int name##_once(char *handle, void **array, unsigned int n)    \
+	{                                                                                          \
+		uintptr_t t, area = (uintptr_t)os.rseq_offset, id = os.id_offset, count = n;       \
+		void *m;                                                                           \
+                                                                                                   \
+		RSEQ_TRY_WITH(RSEQ_BULK_CLOBBERS, SHEAF_RSEQ_ROW, TEXT,                            \
+			      RSEQ_LIST(RSEQ_BULK_OUTPUTS), RSEQ_LIST(RSEQ_BULK_INPUTS),           \
+			      (unsigned int)count);                                                \
+	}                                                                                          \
+                                                                                                   \
+	RSEQ_ALWAYS_INLINE unsigned int name(char *handle, void **array, unsigned int n)           \
+	{                                                                                          \
+		uintptr_t t, area, id, count;                                                      \
+		void *m;                                                                           \
+                                                                                                   \
+		RSEQ_RUN(                                                                          \
+			RSEQ_LIST(area = (uintptr_t)os.rseq_offset, id = os.id_offset, count = n), \
+			TEXT, RSEQ_LIST(RSEQ_BULK_OUTPUTS), RSEQ_LIST(RSEQ_BULK_INPUTS),           \
+			(unsigned int)count);                                                      \
+	}
 
-	RSEQ_RUN(count = n, RSEQ_POP_BULK,
-		 RSEQ_LIST([m] "=&r"(m), [t] "=&r"(t), [i] "=&r"(i), [src] "=&r"(src),
-			   [count] "+&r"(count)),
-		 RSEQ_LIST(RSEQ_PLACE(s->handle), [dst] "r"(objects)), RSEQ_BULK_CLOBBERS,
-		 (unsigned int)count, 0);
-}
-
-RSEQ_ALWAYS_INLINE unsigned int rseq_push_bulk(struct section_slots *s, void **objects,
-					       unsigned int n)
-{
-	uintptr_t t, i, count, home, limit, bits;
-	void *m, *dst;
-
-	RSEQ_RUN(count = n, RSEQ_PUSH_BULK,
-		 RSEQ_LIST([m] "=&r"(m), [t] "=&r"(t), [i] "=&r"(i), [dst] "=&r"(dst),
-			   [home] "=&r"(home), [limit] "=&r"(limit), [bits] "=&r"(bits),
-			   [count] "+&r"(count)),
-		 RSEQ_LIST(RSEQ_PLACE(s->handle), [src] "r"(objects)), RSEQ_BULK_CLOBBERS,
-		 (unsigned int)count, 0);
-}
+/* clang-format off */
+RSEQ_DEFINE_BULK(rseq_pop_bulk, RSEQ_POP_BULK)
+RSEQ_DEFINE_BULK(rseq_push_bulk, RSEQ_PUSH_BULK)
+/* clang-format on */
 
 #define RSEQ_DEFINE_SWAP(name, CONDITION)                                                          \
 	RSEQ_ALWAYS_INLINE bool rseq_swap_##name(struct section_slots *s)                          \
@@ -170,8 +178,7 @@ RSEQ_ALWAYS_INLINE unsigned int rseq_push_bulk(struct section_slots *s, void **o
                                                                                                    \
 		RSEQ_RUN(, RSEQ_MAIN_AND_SPARE RSEQ_HAS_SPARE CONDITION RSEQ_SWAP,                 \
 			 RSEQ_LIST([m] "=&r"(m), [p] "=&r"(p), [t] "=&r"(t), [w] "=&r"(w)),        \
-			 RSEQ_LIST(RSEQ_PLACE(s->handle), RSEQ_STOP(stop, s->stop)),               \
-			 SHEAF_RSEQ_CLOBBERS, true, false);                                        \
+			 RSEQ_LIST(RSEQ_PLACE(s->handle), RSEQ_STOP(stop, s->stop)), true);        \
 	}
 
 RSEQ_DEFINE_SWAP(empty, RSEQ_MAIN_EMPTY)
@@ -189,7 +196,7 @@ RSEQ_ALWAYS_INLINE bool rseq_replace_spare(struct section_slots *s, struct sheaf
 
 	RSEQ_RUN(, RSEQ_IS_OPEN RSEQ_MAIN_AND_SPARE RSEQ_REPLACE,
 		 RSEQ_LIST([m] "=&r"(m), [p] "=&r"(p), [t] "=&r"(t)),
-		 RSEQ_SHEAF_INTO(s, stop, sheaf), SHEAF_RSEQ_CLOBBERS, (*old = p, true), false);
+		 RSEQ_SHEAF_INTO(s, stop, sheaf), (*old = p, true));
 }
 
 RSEQ_ALWAYS_INLINE bool rseq_put_spare(struct section_slots *s, struct sheaf *sheaf)
@@ -199,7 +206,7 @@ RSEQ_ALWAYS_INLINE bool rseq_put_spare(struct section_slots *s, struct sheaf *sh
 
 	RSEQ_RUN(, RSEQ_IS_OPEN RSEQ_MAIN_AND_SPARE RSEQ_HAS_NO_SPARE RSEQ_REPLACE,
 		 RSEQ_LIST([m] "=&r"(m), [p] "=&r"(p), [t] "=&r"(t)),
-		 RSEQ_SHEAF_INTO(s, stop, sheaf), SHEAF_RSEQ_CLOBBERS, true, false);
+		 RSEQ_SHEAF_INTO(s, stop, sheaf), true);
 }
 
 RSEQ_ALWAYS_INLINE bool rseq_replace_rcu(struct section_slots *s, struct sheaf *sheaf,
@@ -211,7 +218,7 @@ RSEQ_ALWAYS_INLINE bool rseq_replace_rcu(struct section_slots *s, struct sheaf *
 	/* A closed slot is at home for nothing. */
 	RSEQ_RUN(, SHEAF_RSEQ_IS_AT_HOME RSEQ_REPLACE_RCU, RSEQ_LIST([m] "=&r"(m), [t] "=&r"(t)),
 		 RSEQ_LIST(RSEQ_SHEAF_INTO(s, rcu_stop, sheaf), [object] "r"(sheaf->objects[0])),
-		 SHEAF_RSEQ_CLOBBERS, (*old = m, true), false);
+		 (*old = m, true));
 }
 
 /* The cell's distance is part of the handle here, so that the section needs no addition. */
@@ -226,7 +233,7 @@ RSEQ_ALWAYS_INLINE bool rseq_push_remote(char *handle, unsigned int kind, void *
 	RSEQ_RUN(, RSEQ_PUSH_REMOTE, RSEQ_LIST([m] "=&r"(m), [t] "=&r"(t)),
 		 RSEQ_LIST(RSEQ_CELL(handle, slot_remote_cell(kind)), [kind] "r"(kind + 1),
 			   [object] "r"(object)),
-		 SHEAF_RSEQ_CLOBBERS, true, false);
+		 true);
 }
 
 RSEQ_ALWAYS_INLINE bool rseq_replace_remote(struct section_slots *s, unsigned int kind,
@@ -238,7 +245,7 @@ RSEQ_ALWAYS_INLINE bool rseq_replace_remote(struct section_slots *s, unsigned in
 	RSEQ_RUN(, RSEQ_IS_OPEN RSEQ_REPLACE_REMOTE, RSEQ_LIST([m] "=&r"(m), [t] "=&r"(t)),
 		 RSEQ_LIST(RSEQ_SHEAF_INTO(s, stop, sheaf), RSEQ_STOP(rcu_stop, s->rcu_stop),
 			   [cell] "r"(8 * (size_t)slot_remote_cell(kind))),
-		 SHEAF_RSEQ_CLOBBERS, (*old = m, true), false);
+		 (*old = m, true));
 }
 
 RSEQ_ALWAYS_INLINE bool rseq_stock(struct section_slots *s, unsigned int cell, uint64_t key,
@@ -248,8 +255,7 @@ RSEQ_ALWAYS_INLINE bool rseq_stock(struct section_slots *s, unsigned int cell, u
 	uint64_t k;
 
 	RSEQ_RUN(k = key, RSEQ_STOCK, RSEQ_LIST([t] "=&r"(t), [w] "=&r"(w), [key] "+&r"(k)),
-		 RSEQ_LIST(RSEQ_CELL(s->handle, cell), [add] "r"(add)), SHEAF_RSEQ_CLOBBERS, true,
-		 false);
+		 RSEQ_LIST(RSEQ_CELL(s->handle, cell), [add] "r"(add)), true);
 }
 
 /* One try: on the paths of objects. cell: of the handle. `n` is added, or, directly after another
@@ -276,7 +282,7 @@ RSEQ_ALWAYS_INLINE bool rseq_stock_swap(struct section_slots *s, unsigned int ce
 		, RSEQ_STOCK_SWAP, RSEQ_LIST([t] "=&r"(t), [w] "=&r"(w)),
 		RSEQ_LIST(RSEQ_PLACE(s->handle),
 			  RSEQ_STOP(stop, s->stop), [word] "r"(word), [cell] "r"(8 * (size_t)cell)),
-		SHEAF_RSEQ_CLOBBERS, (*old = w, true), false);
+		(*old = w, true));
 }
 
 #endif

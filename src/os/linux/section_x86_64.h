@@ -85,46 +85,47 @@
 	"addq %[n], 65536(%[handle], %[t])\n"
 
 /*
- * Copy [i] pointers from src to dst, [i] > 0: the odd one, the odd pair, then two pairs per turn.
+ * Copy [id] pointers, [id] > 0, from operand FROM to TO: the odd one, the odd pair, then two pairs per turn.
  * The same count is copied in the same pieces in both directions, so that loads find whole stores
  * to forward. LOOK is applied to each pair, in its register, after it is stored.
  */
 /* clang-format off */
-#define RSEQ_COPY(LOOK)                                                                            \
-	"testl $1, %k[i]\n"                                                                        \
+#define RSEQ_COPY(FROM, TO, LOOK)                                                                  \
+	"testl $1, %k[id]\n"                                                                        \
 	"jz 5f\n"                                                                                  \
-	"movq -8(%[src], %[i], 8), %%xmm0\n"                                                       \
-	"movq %%xmm0, -8(%[dst], %[i], 8)\n"                                                       \
+	"movq -8(%[" FROM "], %[id], 8), %%xmm0\n"                                                       \
+	"movq %%xmm0, -8(%[" TO "], %[id], 8)\n"                                                       \
 	"punpcklqdq %%xmm0, %%xmm0\n"                                                              \
 	LOOK("%%xmm0")                                                                             \
-	"decl %k[i]\n"                                                                             \
-	"5: testl $2, %k[i]\n"                                                                     \
+	"decl %k[id]\n"                                                                             \
+	"5: testl $2, %k[id]\n"                                                                     \
 	"jz 6f\n"                                                                                  \
-	"movups -16(%[src], %[i], 8), %%xmm0\n"                                                    \
-	"movups %%xmm0, -16(%[dst], %[i], 8)\n"                                                    \
+	"movups -16(%[" FROM "], %[id], 8), %%xmm0\n"                                                    \
+	"movups %%xmm0, -16(%[" TO "], %[id], 8)\n"                                                    \
 	LOOK("%%xmm0")                                                                             \
-	"subl $2, %k[i]\n"                                                                         \
-	"6: testl %k[i], %k[i]\n"                                                                  \
+	"subl $2, %k[id]\n"                                                                         \
+	"6: testl %k[id], %k[id]\n"                                                                  \
 	"jz 8f\n"                                                                                  \
-	"7: movups -16(%[src], %[i], 8), %%xmm0\n"                                                 \
-	"movups -32(%[src], %[i], 8), %%xmm1\n"                                                    \
-	"movups %%xmm0, -16(%[dst], %[i], 8)\n"                                                    \
-	"movups %%xmm1, -32(%[dst], %[i], 8)\n"                                                    \
+	"7: movups -16(%[" FROM "], %[id], 8), %%xmm0\n"                                                 \
+	"movups -32(%[" FROM "], %[id], 8), %%xmm1\n"                                                    \
+	"movups %%xmm0, -16(%[" TO "], %[id], 8)\n"                                                    \
+	"movups %%xmm1, -32(%[" TO "], %[id], 8)\n"                                                    \
 	LOOK("%%xmm0")                                                                             \
 	LOOK("%%xmm1")                                                                             \
-	"subl $4, %k[i]\n"                                                                         \
+	"subl $4, %k[id]\n"                                                                         \
 	"jnz 7b\n"                                                                                 \
 	"8:\n"
 /* clang-format on */
 #define RSEQ_NO_LOOK(pair) ""
 
 /* The home test of a whole batch: the size of a range is a power of two, so if the OR of all
- * offsets from its beginning is below it, so is each offset. xmm2 = home twice, xmm3 = the OR. */
+ * offsets from its beginning is below it, so is each offset. xmm2 = home twice, xmm3 = the OR,
+ * xmm4 = the size of home. */
 #define RSEQ_LOOK_AT_HOME(pair)                                                                    \
 	"psubq %%xmm2, " pair "\n"                                                                 \
 	"por " pair ", %%xmm3\n"
 #define RSEQ_HOME_BEGIN                                                                            \
-	"movq " SHEAF_SLOT_HOME_SIZE ", %[limit]\n"                                                \
+	"movq " SHEAF_SLOT_HOME_SIZE ", %%xmm4\n"                                                  \
 	"movq " SHEAF_SLOT_HOME ", %%xmm2\n"                                                       \
 	"punpcklqdq %%xmm2, %%xmm2\n"                                                              \
 	"pxor %%xmm3, %%xmm3\n"
@@ -132,37 +133,38 @@
 	"movdqa %%xmm3, %%xmm0\n"                                                                  \
 	"punpckhqdq %%xmm0, %%xmm0\n"                                                              \
 	"por %%xmm3, %%xmm0\n"                                                                     \
-	"movq %%xmm0, %[i]\n"                                                                      \
-	"cmpq %[limit], %[i]\n"                                                                    \
+	"movq %%xmm0, %[id]\n"                                                                     \
+	"movq %%xmm4, %[area]\n"                                                                   \
+	"cmpq %[area], %[id]\n"                                                                    \
 	"jae %l[slow]\n"
 
 #define RSEQ_POP_BULK                                                                              \
 	"movq " SHEAF_SLOT_MAIN ", %[m]\n"                                                         \
 	"movl (%[m]), %k[t]\n"                                                                     \
-	"movl %k[t], %k[i]\n"                                                                      \
-	"andl $8191, %k[i]\n"                                                                      \
+	"movl %k[t], %k[id]\n"                                                                     \
+	"andl $8191, %k[id]\n"                                                                     \
 	"jz %l[slow]\n"                                                                            \
-	"cmpl %k[i], %k[count]\n"                                                                  \
-	"cmovael %k[i], %k[count]\n"                                                               \
+	"cmpl %k[id], %k[count]\n"                                                                 \
+	"cmovael %k[id], %k[count]\n"                                                              \
 	"subl %k[count], %k[t]\n"                                                                  \
-	"subl %k[count], %k[i]\n"                                                                  \
-	"leaq 32(%[m], %[i], 8), %[src]\n"                                                         \
-	"movl %k[count], %k[i]\n" RSEQ_COPY(RSEQ_NO_LOOK) "movl %k[t], (%[m])\n"
+	"subl %k[count], %k[id]\n"                                                                 \
+	"leaq 32(%[m], %[id], 8), %[area]\n"                                                       \
+	"movl %k[count], %k[id]\n" RSEQ_COPY("area", "array", RSEQ_NO_LOOK) "movl %k[t], (%[m])\n"
 
 #define RSEQ_PUSH_BULK                                                                             \
 	RSEQ_HOME_BEGIN                                                                            \
 	"movq " SHEAF_SLOT_MAIN ", %[m]\n"                                                         \
 	"movl (%[m]), %k[t]\n"                                                                     \
-	"movl %k[t], %k[i]\n"                                                                      \
-	"andl $8191, %k[i]\n"                                                                      \
-	"leaq 32(%[m], %[i], 8), %[dst]\n"                                                         \
-	"negl %k[i]\n"                                                                             \
-	"addl 8(%[m]), %k[i]\n"                                                                    \
+	"movl %k[t], %k[id]\n"                                                                     \
+	"andl $8191, %k[id]\n"                                                                     \
+	"leaq 32(%[m], %[id], 8), %[area]\n"                                                       \
+	"negl %k[id]\n"                                                                            \
+	"addl 8(%[m]), %k[id]\n"                                                                   \
 	"jz %l[slow]\n"                                                                            \
-	"cmpl %k[i], %k[count]\n"                                                                  \
-	"cmovael %k[i], %k[count]\n"                                                               \
-	"movl %k[count], %k[i]\n"                                                                  \
-	"addl %k[count], %k[t]\n" RSEQ_COPY(RSEQ_LOOK_AT_HOME) RSEQ_HOME_END                       \
+	"cmpl %k[id], %k[count]\n"                                                                 \
+	"cmovael %k[id], %k[count]\n"                                                              \
+	"movl %k[count], %k[id]\n"                                                                 \
+	"addl %k[count], %k[t]\n" RSEQ_COPY("array", "area", RSEQ_LOOK_AT_HOME) RSEQ_HOME_END      \
 		"movl %k[t], (%[m])\n"
 
 /* m = main, p = spare; leaves if a drain has set stop. */
@@ -236,6 +238,6 @@
 
 /* Loads are in order here. */
 #define RSEQ_STOP(name, word) [name] "m"(word)
-#define RSEQ_BULK_CLOBBERS    SHEAF_RSEQ_CLOBBERS, "xmm0", "xmm1", "xmm2", "xmm3"
+#define RSEQ_BULK_CLOBBERS    SHEAF_RSEQ_CLOBBERS, "xmm0", "xmm1", "xmm2", "xmm3", "xmm4"
 
 #endif
