@@ -163,13 +163,14 @@ static OS_COLD void retire_other(void *object, size_t offset)
 		retire_slow(cache_of_guarded(object), object, offset);
 }
 
-/* Push into this CPU's rcu_free sheaf, in one section, if the cache allows that. */
+/* Push into this CPU's rcu_free sheaf, in one section, if the cache allows that. The section does
+ * not wait for words of the cache, which may be found by the object: see cache_free_found(). */
 static OS_ALWAYS_INLINE bool push_at_once(struct kmem_cache *s, void *object)
 {
 	(void)s;
 	(void)object;
 #ifdef HAVE_RSEQ
-	return s->retire_by && rseq_push_rcu(s->words.area, s->retire_by, (char *)s, object);
+	return s->retire_by && rseq_push_rcu(os.rseq_offset, os.id_offset, (char *)s, object);
 #else
 	return false;
 #endif

@@ -5,9 +5,9 @@
  * Each is one `asm volatile goto`: volatile, because a compiler may delete a section whose outputs
  * it thinks are unused; goto, because a section has no flag left to test. SHEAF_KEEP_OUTPUTS
  * follows where an output is used (include/sheaf/section.h). A section that leaves by `slow`
- * (nothing to do, or not registered) or `aborted` has stored nothing. For pop and push, the caller
- * makes the second try; arrays, too; the others try RSEQ_TRIES times. rseq_cs stays set after a section: the
- * library is never unloaded.
+ * (nothing to do, or not registered) or `aborted` has stored nothing. Those of fast paths try once:
+ * the caller makes the second try. The others try RSEQ_TRIES times. rseq_cs stays set after a
+ * section: the library is never unloaded.
  *
  * Callers: os/rseq.h.
  */

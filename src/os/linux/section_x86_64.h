@@ -85,9 +85,9 @@
 	"addq %[n], 65536(%[handle], %[t])\n"
 
 /*
- * Copy [id] pointers, [id] > 0, from operand FROM to TO: the odd one, the odd pair, then two pairs per turn.
- * The same count is copied in the same pieces in both directions, so that loads find whole stores
- * to forward. LOOK is applied to each pair, in its register, after it is stored.
+ * Copy [id] pointers, [id] > 0, from operand FROM to TO: the odd one, the odd pair, then two pairs
+ * per turn. The same count is copied in the same pieces in both directions, so that loads find
+ * whole stores to forward. LOOK is applied to each pair, in its register, after it is stored.
  */
 /* clang-format off */
 #define RSEQ_COPY(FROM, TO, LOOK)                                                                  \
