@@ -198,7 +198,7 @@ void kfree_sensitive(const void *block) SHEAF_SYMBOL(kfree_sensitive);
  * smaller ones that are back in their slabs. O(1), no lock. Compilers know the requested size, and
  * _FORTIFY_SOURCE ends a program that writes beyond it. To use all bytes, request
  * kmalloc_size_roundup(size). With slab_debug, except for the letter S alone, this returns the
- * requested size, or that size rounded up to a multiple of 8.
+ * requested size.
  */
 size_t ksize(const void *block) SHEAF_SYMBOL(ksize);
 
