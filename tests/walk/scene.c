@@ -361,3 +361,8 @@ bool scene_next(void)
 	scene->n = has_n();
 	return scene->call < WALK_NR_CALLS;
 }
+
+unsigned int scene_least_sections(void)
+{
+	return 11;
+}

@@ -467,7 +467,7 @@ int main(void)
 			}
 	printf("walked %u sections of %td, %u instructions, %lu aborts, %lu once more\n", sections,
 	       __stop___rseq_cs - __start___rseq_cs, nr_seen, nr_aborts, nr_retries);
-	if (sections < 11 || !nr_aborts) {
+	if (sections < scene_least_sections() || !nr_aborts) {
 		fprintf(stderr, "walk: too few sections were met\n");
 		end(1);
 	}

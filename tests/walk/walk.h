@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The walker in two parts: the task of a section and the check of its outcome (scene.c), and the
- * traced child whose sections are aborted at every instruction (walk.c).
+ * The walker in two parts: the task of a section and the check of its outcome (scene.c, and for
+ * call sites shapes_scene.c), and the traced child whose sections are aborted at every instruction
+ * (walk.c).
  */
 #ifndef SHEAF_TESTS_WALK_H
 #define SHEAF_TESTS_WALK_H
@@ -86,5 +87,7 @@ void scene_view(struct walk_view *view);
 bool scene_retries(void);
 /* Walk through every state: false after the last. */
 bool scene_next(void);
+/* How many sections the walk must meet. */
+unsigned int scene_least_sections(void);
 
 #endif
