@@ -268,30 +268,32 @@ OS_FAST OS_NOINLINE void *cache_alloc_rest(struct kmem_cache *s, gfp_t flags)
 	uint32_t by = os_load_relaxed(&s->words.pop_by);
 #ifdef HAVE_RSEQ
 	void *object;
+#endif
 
+	if (by == BY_CALLS)
+		return os_load_relaxed(&s->calls.alloc)(s, flags);
+#ifdef HAVE_RSEQ
 	if (by == BY_CHARGED)
 		return account_alloc_fast(s, flags);
-	if (by != BY_CALLS && flags & ~SHEAF_GFP_PLAIN)
+	if (flags & ~SHEAF_GFP_PLAIN)
 		return alloc_zeroed(s, flags);
 	if (by == BY_AHEAD &&
 	    os_likely(rseq_pop_ahead(s->words.area, os.id_offset, (char *)s, &object)))
 		return object;
 #endif
-	return by == BY_CALLS ? os_load_relaxed(&s->calls.alloc)(s, flags) : alloc_slow(s, flags);
+	return alloc_slow(s, flags);
 }
 
 OS_FAST OS_NOINLINE void cache_free_rest(struct kmem_cache *s, void *object)
 {
 	uint32_t by = os_load_relaxed(&s->words.push_by);
 
-#ifdef HAVE_RSEQ
-	if (by == BY_CHARGED) {
-		account_free_fast(s, object);
-		return;
-	}
-#endif
 	if (by == BY_CALLS)
 		os_load_relaxed (&s->calls.free)(s, object);
+#ifdef HAVE_RSEQ
+	else if (by == BY_CHARGED)
+		account_free_fast(s, object);
+#endif
 	else
 		free_slow(s, object);
 }
