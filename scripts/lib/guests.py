@@ -12,12 +12,12 @@ NODES = {0: ("0-9", 256), 1: ("10-19", 256), 2: ("20-31", 0), 3: ("", 256)}
 DISTANCES = {(0, 1): 21, (0, 2): 31, (0, 3): 17, (1, 2): 15, (1, 3): 25, (2, 3): 35}
 # One host thread emulates all CPUs in turn: cheap, and threads are preempted anywhere.
 ACCELERATOR = ("-accel", "tcg,thread=single")
-ON_BOTH = ("cache", "numa", "kmalloc", "kmalloc-helpers", "prefill", "rcu", "nolock", "barn", "flow", "fork", "registration", "section")
+ON_BOTH = ("cache", "numa", "kmalloc", "kmalloc-helpers", "prefill", "rcu", "nolock", "sheaves", "fork", "registration", "section")
 NUMA_TESTS = [f"{name}-{backend}" for name in ON_BOTH for backend in ("rseq", "trylock")] + \
-    ["topology", "page-1-node", "slab-1-node", "counters-rseq-stats", "stats-rseq-stats", "policy-rseq", "policy-trylock"]
+    ["topology", "page-1-node", "slab-1-node", "counters-rseq-stats", "stats-rseq-stats"]
 ARM_TESTS = ["section-rseq", "section-rseq-mm-cid", "walk-cpu-id", "walk-mm-cid", "cache-rseq", "cache-rseq-mm-cid",
              "cache-rseq-2-nodes", "cache-rseq-mm-cid-stats", "kmalloc-rseq", "rcu-rseq", "rcu-rseq-mm-cid", "prefill-rseq",
-             "nolock-rseq", "barn-rseq", "flow-rseq", "fork-rseq", "registration-rseq", "counters-rseq-stats", "stats-rseq-stats",
+             "nolock-rseq", "sheaves-rseq", "fork-rseq", "registration-rseq", "counters-rseq-stats", "stats-rseq-stats",
              "trim-rseq", "secret-rseq", "guard-trylock-guarded"]
 STORMS = ["storm-rseq", "storm-trylock"]
 SECONDS = 1800  # end a test that hangs, and a machine:

@@ -17,6 +17,16 @@
 
 typedef int tests(void);
 
+/* This part needs one more option. Before it uses the library. */
+static inline void one_more_option(const char *option)
+{
+	const char *given = getenv("SHEAF_OPTIONS");
+	char text[512];
+
+	snprintf(text, sizeof(text), "%s;%s", given ? given : "", option);
+	setenv("SHEAF_OPTIONS", text, 1);
+}
+
 /* The exit status of the program. */
 static inline int in_turn(tests *const *parts, size_t n)
 {

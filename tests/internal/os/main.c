@@ -2,11 +2,11 @@
 /* The machine layer: locks, sorting, versions of the kernel; options. */
 #include "internal/kit/in_turn.h"
 
-tests test_options, test_os;
+tests test_channel, test_options, test_os;
 
 int main(void)
 {
-	tests *const parts[] = {test_options, test_os};
+	tests *const parts[] = {test_channel, test_options, test_os};
 
 	return in_turn(parts, sizeof(parts) / sizeof(parts[0]));
 }

@@ -3,6 +3,7 @@
 #include <sheaf/slab.h>
 #include <string.h>
 
+#include "internal/kit/in_turn.h"
 #include "internal/kit/placement.h"
 #include "internal/kit/ready.h"
 #include "kit/cache.h"
@@ -136,12 +137,17 @@ static int finish(void **state)
 	return 0;
 }
 
-int main(void)
+int test_policy(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(bound_and_preferred),
 		cmocka_unit_test(interleaved),
 	};
 
+	if (has_debug_letter('S')) {
+		print_message("skipped: guarded objects are on no certain node\n");
+		return SKIPPED;
+	}
+	one_more_option("slab_strict_numa");
 	return cmocka_run_group_tests_name("policy", tests, begin, finish);
 }

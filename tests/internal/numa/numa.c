@@ -345,7 +345,7 @@ static void requests_under_load(void **state)
 	assert_true(load_end());
 }
 
-int main(void)
+int test_numa(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(objects_of_each_node),

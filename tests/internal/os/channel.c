@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "internal/kit/in_turn.h"
 #include "kit/check.h"
 #include "kit/clock.h"
 #include "kit/control.h"
@@ -76,12 +77,13 @@ static void answers_go_to_no_other_file(void **state)
 	assert_int_equal(in_child(close_during_answer), 0);
 }
 
-int main(void)
+int test_channel(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_child_keeps_no_answer),
 		cmocka_unit_test(answers_go_to_no_other_file),
 	};
 
+	one_more_option("control");
 	return cmocka_run_group_tests_name("control-channel", tests, NULL, NULL);
 }

@@ -392,7 +392,7 @@ static void a_leaked_cache_in_a_child(void **state)
 	assert_int_equal(in_child(a_leaked_cache_is_forked), 0);
 }
 
-int main(void)
+int test_held_locks(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_lock_held),
