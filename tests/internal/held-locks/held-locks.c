@@ -226,7 +226,7 @@ static void find_unmarked(void)
 /* The thread that put a sheaf into a slot or the barn had not yet set the mark. */
 static void sheaves_without_a_mark_across_fork(void **state)
 {
-	struct kmem_cache *s = beside = make("unmarked", SIZE, 0);
+	struct kmem_cache *s = beside = make("unmarked", SIZE, no_samples());
 
 	(void)state;
 	kmem_cache_free(s, kmem_cache_alloc(s, GFP_KERNEL));
