@@ -149,16 +149,11 @@ static OS_NOINLINE int alloc_bulk_called(struct kmem_cache *s, gfp_t flags, size
 }
 
 #ifdef HAVE_RSEQ
-static inline bool is_plain_bulk(gfp_t flags)
-{
-	return !(flags & ~SHEAF_GFP_PLAIN) && !os_watched();
-}
-
 static OS_FAST OS_NOINLINE int alloc_many(struct kmem_cache *s, gfp_t flags, size_t n, void **p)
 {
 	unsigned int done = rseq_pop_bulk_once((char *)s, p, (unsigned int)n);
 
-	if (os_likely(done == n && is_plain_bulk(flags)))
+	if (os_likely(done == n && !(flags & ~SHEAF_GFP_PLAIN) && !os_watched()))
 		return (int)n;
 	return alloc_bulk_slow(s, flags, n, p, done);
 }
@@ -173,14 +168,9 @@ SHEAF_PUBLIC int kmem_cache_alloc_bulk(struct kmem_cache *s, gfp_t flags, size_t
 {
 	if (os_unlikely(!s))
 		return (int)cache_report_null("kmem_cache_alloc_bulk");
+	if (n == 1 && !(flags & ~SHEAF_GFP_PLAIN) && os_likely(cache_pop(s, p)))
+		return 1;
 #ifdef HAVE_RSEQ
-	if (n == 1 && !(flags & ~SHEAF_GFP_PLAIN)) {
-		uint32_t by = os_load_relaxed(&s->words.pop_by);
-
-		if (os_likely(by > SHEAF_BY_CALL) &&
-		    os_likely(rseq_pop(s->words.area, by, (char *)s, p)))
-			return 1;
-	}
 	if (!os.bulk_called && n - 1 < INT_MAX)
 		return alloc_many(s, flags, n, p);
 #endif
@@ -336,14 +326,9 @@ static OS_FAST OS_NOINLINE void free_many(struct kmem_cache *s, size_t n, void *
 
 SHEAF_PUBLIC void kmem_cache_free_bulk(struct kmem_cache *s, size_t n, void **p)
 {
+	if (n == 1 && s && os_likely(cache_push(s, p[0])))
+		return;
 #ifdef HAVE_RSEQ
-	if (n == 1 && s) {
-		uint32_t by = os_load_relaxed(&s->words.push_by);
-
-		if (os_likely(by > SHEAF_BY_CALL) &&
-		    os_likely(rseq_push(s->words.area, by, (char *)s, p[0])))
-			return;
-	}
 	if (s && !os_watched() && os.backend == OS_BACKEND_RSEQ && !os.counting &&
 	    n - 1 < BATCH_MAX) {
 		free_many(s, n, p);

@@ -16,34 +16,51 @@
 #define BY_AHEAD   1u
 #define BY_CHARGED 2u
 
-/* What the next two do if their section did not. */
+/* What cache_alloc() and cache_free() do if their section did not. */
 void *cache_alloc_rest(struct kmem_cache *s, gfp_t flags);
 void cache_free_rest(struct kmem_cache *s, void *object);
+
+/* The sections alone. False: the cache's word is not an index, or the section left. */
+static OS_ALWAYS_INLINE bool cache_pop(struct kmem_cache *s, void **object)
+{
+#ifdef HAVE_RSEQ
+	uint32_t by = os_load_relaxed(&s->words.pop_by);
+
+	return os_likely(by > SHEAF_BY_CALL) &&
+	       os_likely(rseq_pop(s->words.area, by, (char *)s, object));
+#else
+	(void)s, (void)object;
+	return false;
+#endif
+}
+
+static OS_ALWAYS_INLINE bool cache_push(struct kmem_cache *s, void *object)
+{
+#ifdef HAVE_RSEQ
+	uint32_t by = os_load_relaxed(&s->words.push_by);
+
+	return os_likely(by > SHEAF_BY_CALL) &&
+	       os_likely(rseq_push(s->words.area, by, (char *)s, object));
+#else
+	(void)s, (void)object;
+	return false;
+#endif
+}
 
 /* kmem_cache_alloc(), and kmem_cache_free() of a cache that is not NULL. */
 static OS_ALWAYS_INLINE void *cache_alloc(struct kmem_cache *s, gfp_t flags)
 {
-#ifdef HAVE_RSEQ
-	uint32_t by = os_load_relaxed(&s->words.pop_by);
 	void *object;
 
-	if (os_likely(by > SHEAF_BY_CALL) && os_likely(!(flags & ~SHEAF_GFP_PLAIN)) &&
-	    os_likely(rseq_pop(s->words.area, by, (char *)s, &object)))
+	if (os_likely(!(flags & ~SHEAF_GFP_PLAIN)) && os_likely(cache_pop(s, &object)))
 		return object;
-#endif
 	return cache_alloc_rest(s, flags);
 }
 
 static OS_ALWAYS_INLINE void cache_free(struct kmem_cache *s, void *object)
 {
-#ifdef HAVE_RSEQ
-	uint32_t by = os_load_relaxed(&s->words.push_by);
-
-	if (os_likely(by > SHEAF_BY_CALL) &&
-	    os_likely(rseq_push(s->words.area, by, (char *)s, object)))
-		return;
-#endif
-	cache_free_rest(s, object);
+	if (os_unlikely(!cache_push(s, object)))
+		cache_free_rest(s, object);
 }
 
 /*

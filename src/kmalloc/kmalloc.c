@@ -277,17 +277,13 @@ static OS_NOINLINE void *alloc_rest(size_t size, gfp_t flags, size_t most, const
 
 SHEAF_PUBLIC OS_FAST OS_NOINLINE void *__kmalloc(size_t size, gfp_t flags)
 {
-#ifdef HAVE_RSEQ
 	if (os_likely(size <= 8 * SHEAF_KMALLOC_WORDS) && os_likely(!(flags & ~SHEAF_GFP_PLAIN))) {
 		struct kmem_cache *s = os_load_acquire(&sizes_table.by_words[(size + 7) >> 3]);
-		uint32_t by = os_load_relaxed(&s->words.pop_by);
 		void *block;
 
-		if (os_likely(by > SHEAF_BY_CALL) &&
-		    os_likely(rseq_pop(s->words.area, by, (char *)s, &block)))
+		if (os_likely(cache_pop(s, &block)))
 			return block;
 	}
-#endif
 	return alloc_rest(size, flags, KMALLOC_MAX_SIZE, "kmalloc", __builtin_return_address(0));
 }
 
