@@ -101,8 +101,8 @@ static OS_COLD void free_charged_slow(struct kmem_cache *s, void *object)
 	cache_leave();
 }
 
-#define DEFINE_ACCOUNTED(kind)                                                                     \
-	static OS_FAST void *alloc_charged##kind(struct kmem_cache *s, gfp_t flags)                \
+#define DEFINE_FAST(linkage, kind)                                                                 \
+	linkage OS_FAST void *account_alloc_fast##kind(struct kmem_cache *s, gfp_t flags)          \
 	{                                                                                          \
 		uint32_t number = account_number(s), by = os.id_offset;                            \
 		ptrdiff_t area = s->words.area;                                                    \
@@ -122,7 +122,7 @@ static OS_COLD void free_charged_slow(struct kmem_cache *s, void *object)
 		return object;                                                                     \
 	}                                                                                          \
                                                                                                    \
-	static OS_FAST void free_charged##kind(struct kmem_cache *s, void *object)                 \
+	linkage OS_FAST void account_free_fast##kind(struct kmem_cache *s, void *object)           \
 	{                                                                                          \
 		uint32_t *at, number = GROUP_NONE, by = os.id_offset;                              \
 		ptrdiff_t area = s->words.area;                                                    \
@@ -148,18 +148,9 @@ static OS_COLD void free_charged_slow(struct kmem_cache *s, void *object)
 			free_charged_slow(s, object);                                              \
 	}
 
-DEFINE_ACCOUNTED()
-DEFINE_ACCOUNTED(_counted)
-
-void *account_alloc_fast(struct kmem_cache *s, gfp_t flags)
-{
-	return alloc_charged(s, flags);
-}
-
-void account_free_fast(struct kmem_cache *s, void *object)
-{
-	free_charged(s, object);
-}
+DEFINE_FAST(, )
+DEFINE_FAST(static, _counted)
+#define FAST_CALLS(kind) ((struct cache_calls){account_alloc_fast##kind, account_free_fast##kind})
 #endif
 
 static struct cache_calls charged_calls(const struct kmem_cache *s)
@@ -167,7 +158,7 @@ static struct cache_calls charged_calls(const struct kmem_cache *s)
 	(void)s;
 #ifdef HAVE_RSEQ
 	if (cache_is_plain(s))
-		return os.counting ? CACHE_CALLS(charged_counted) : CACHE_CALLS(charged);
+		return os.counting ? FAST_CALLS(_counted) : FAST_CALLS();
 #endif
 	return CACHE_CALLS(accounted);
 }

@@ -62,7 +62,7 @@ struct kmem_cache {
 	uint8_t unmergeable;
 	uint8_t rcu_begun;    /* sheaf.rcu exists, or a thread is creating it */
 	uint8_t used_rcu_any; /* retired objects before sheaf.rcu existed: see rcu/any.h */
-	uint8_t retire_by;    /* os.id_offset; 0: kfree_rcu() must look at the cache first */
+	bool retires_at_once; /* kfree_rcu() pushes by a section before it looks at the cache */
 	uint32_t id;	      /* caches are numbered as they are created */
 	struct sheaf_cache sheaf;
 	uint32_t group;	     /* the number of its own group, or 0: account.h */

@@ -12,7 +12,7 @@
 #include "os/rseq.h"
 
 /* Words of a cache below any index of rows. */
-#define BY_CALLS   0u
+#define BY_TABLE   0u
 #define BY_AHEAD   1u
 #define BY_CHARGED 2u
 

@@ -7,7 +7,7 @@
  *   os.id_offset           the section                   the section
  *   BY_AHEAD               one with a prefetch           -
  *   BY_CHARGED             account_fast.c                account_fast.c
- *   BY_CALLS               its `calls`, below            the same
+ *   BY_TABLE               its `calls`, below            the same
  *
  * Words lead to their code by direct branches, since indirect ones are dear on CPUs that restrict
  * them. `calls` is for the trylock backend, for caches with counted events, samples or checks, and
@@ -160,12 +160,9 @@ struct cache_calls cache_base_calls(struct kmem_cache *s)
  */
 static uint32_t row_word(const struct kmem_cache *s, bool charges)
 {
-#ifdef HAVE_RSEQ
 	if (SHEAF_SLOT_WORDS == 192 && cache_is_plain(s) && !os.counting && !(os.tools & TOOL_MSAN))
 		return charges ? BY_CHARGED : os.id_offset;
-#endif
-	(void)s, (void)charges;
-	return BY_CALLS;
+	return BY_TABLE;
 }
 
 void cache_choose_words(struct kmem_cache *s)
@@ -186,10 +183,7 @@ void cache_choose_calls(struct kmem_cache *s)
 	cache_choose_words(s);
 	if (cache_is_leaked(s))
 		cache_refuse_allocations(s);
-#ifdef HAVE_RSEQ
-	if (os.backend == OS_BACKEND_RSEQ && !cache_is_hardened(s))
-		s->retire_by = (uint8_t)os.id_offset;
-#endif
+	s->retires_at_once = os.backend == OS_BACKEND_RSEQ && !cache_is_hardened(s);
 }
 
 static void *alloc_destroyed(struct kmem_cache *s, gfp_t flags)
@@ -218,7 +212,7 @@ static void choose_pop(struct kmem_cache *s)
 	do {
 		one_way = os_load_relaxed(&s->sheaf.one_way);
 		word = one_way ? os.id_offset : BY_AHEAD;
-		if (word != BY_CALLS && os_load_relaxed(&s->words.pop_by) == word)
+		if (word != BY_TABLE && os_load_relaxed(&s->words.pop_by) == word)
 			os_cmpxchg(&s->words.pop_by, &word, one_way ? BY_AHEAD : os.id_offset);
 		/* Several threads may do this: the fence pairs with the same one in another
 		 * thread. */
@@ -235,14 +229,14 @@ OS_COLD void cache_flow_changed(struct kmem_cache *s)
 
 void cache_refuse_calls(struct kmem_cache *s)
 {
-	os_store_release(&s->words.push_by, BY_CALLS);
+	os_store_release(&s->words.push_by, BY_TABLE);
 	os_store_release(&s->calls.free, free_destroyed);
 	cache_refuse_allocations(s);
 }
 
 void cache_refuse_allocations(struct kmem_cache *s)
 {
-	os_store_release(&s->words.pop_by, BY_CALLS);
+	os_store_release(&s->words.pop_by, BY_TABLE);
 	os_store_release(&s->calls.alloc, alloc_destroyed);
 }
 
@@ -270,7 +264,7 @@ OS_FAST OS_NOINLINE void *cache_alloc_rest(struct kmem_cache *s, gfp_t flags)
 	void *object;
 #endif
 
-	if (by == BY_CALLS)
+	if (by == BY_TABLE)
 		return os_load_relaxed(&s->calls.alloc)(s, flags);
 #ifdef HAVE_RSEQ
 	if (by == BY_CHARGED)
@@ -288,7 +282,7 @@ OS_FAST OS_NOINLINE void cache_free_rest(struct kmem_cache *s, void *object)
 {
 	uint32_t by = os_load_relaxed(&s->words.push_by);
 
-	if (by == BY_CALLS)
+	if (by == BY_TABLE)
 		os_load_relaxed (&s->calls.free)(s, object);
 #ifdef HAVE_RSEQ
 	else if (by == BY_CHARGED)

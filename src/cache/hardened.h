@@ -20,9 +20,10 @@
  *      objects of a lent sheaf belong to the program.
  *  HARDENED-N2. A wrong free is reported, and does nothing. An allocation that finds a wrong
  *      pointer leaves it out, and takes an object from a slab, whose bits are outside the slab.
- *  HARDENED-N3. kfree_rcu() pushes no object of such a cache immediately (retire_by). Its slow call
- *      checks each object, marks it WAITS, and then pushes it. The object becomes FREE when the
- *      grace period of its sheaf has passed, before any thread gets the sheaf (rcu/after_grace.c).
+ *  HARDENED-N3. kfree_rcu() pushes no object of such a cache immediately (retires_at_once). Its
+ *      slow call checks each object, marks it WAITS, and then pushes it. The object becomes FREE
+ *      when the grace period of its sheaf has passed, before any thread gets the sheaf
+ *      (rcu/after_grace.c).
  *
  * Debug caches (CACHE_DEBUG) have checks of their own and are never hardened.
  *

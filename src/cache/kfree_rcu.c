@@ -170,16 +170,16 @@ static OS_ALWAYS_INLINE bool push_at_once(struct kmem_cache *s, void *object)
 	(void)s;
 	(void)object;
 #ifdef HAVE_RSEQ
-	return s->retire_by && rseq_push_rcu(os.rseq_offset, os.id_offset, (char *)s, object);
+	return s->retires_at_once && rseq_push_rcu(os.rseq_offset, os.id_offset, (char *)s, object);
 #else
 	return false;
 #endif
 }
 
-/* Push into it if the cache names no section for that. */
+/* Push into it if push_at_once() never does so for this cache. */
 static bool push_called(struct kmem_cache *s, void *object)
 {
-	if (s->retire_by)
+	if (s->retires_at_once)
 		return false;
 	if (os_watched()) {
 		tsan_release(object);

@@ -2,7 +2,7 @@
 /*
  * The assembly sections of this architecture, if there are any; HAVE_RSEQ is then defined.
  *
- * Callers: src/os/section.c, and the fast paths in src/cache/fast.c and hardened.c.
+ * Callers: src/os/section.c, and the fast paths in src/cache/.
  */
 #ifndef SHEAF_OS_RSEQ_H
 #define SHEAF_OS_RSEQ_H

@@ -104,11 +104,11 @@ static void destroyed_cache_stays_destroyed(void **state)
 	see(s, OTHERS + 1, ENOUGH);
 	assert_int_equal(s->sheaf.one_way, 1);
 	assert_memory_equal(&s->calls, &destroyed, sizeof(destroyed));
-	assert_int_equal(s->words.pop_by, BY_CALLS);
+	assert_int_equal(s->words.pop_by, BY_TABLE);
 	see(s, ROW + 1, ENOUGH);
 	assert_int_equal(s->sheaf.one_way, 0);
 	assert_memory_equal(&s->calls, &destroyed, sizeof(destroyed));
-	assert_int_equal(s->words.pop_by, BY_CALLS);
+	assert_int_equal(s->words.pop_by, BY_TABLE);
 	s->words = words;
 	s->calls = calls;
 	kmem_cache_destroy(s);
