@@ -407,7 +407,8 @@ int kmem_cache_set_limit(struct kmem_cache *s, size_t bytes) SHEAF_SYMBOL(kmem_c
 #define SHEAF_FRESH	   SHEAF_OBJECT __attribute__((__malloc__))
 #define SHEAF_SIZED(...)   __attribute__((__alloc_size__(__VA_ARGS__)))
 
-/* The calls behind the next two. */
+/* What the next two call where they are not in place. Exported without the underscores: a program
+ * that looks up "kmem_cache_alloc" by dlsym() gets a function. */
 SHEAF_OBJECT void *__kmem_cache_alloc(struct kmem_cache *s, gfp_t flags)
 	SHEAF_SYMBOL(kmem_cache_alloc);
 void __kmem_cache_free(struct kmem_cache *s, void *object) SHEAF_SYMBOL(kmem_cache_free);
@@ -441,8 +442,10 @@ static __always_inline void kmem_cache_free(struct kmem_cache *s, void *object)
 		__kmem_cache_free(s, object);
 }
 
-/* kmem_cache_alloc() of a zeroed object. If the cache has a ctor, the call reports that and does
- * not clear the object. */
+/*
+ * kmem_cache_alloc() of a zeroed object; O(its size). If the cache has a ctor, the call reports
+ * that and does not clear the object. If s is NULL, it reports that and returns NULL.
+ */
 SHEAF_OBJECT void *kmem_cache_zalloc(struct kmem_cache *s, gfp_t flags)
 	SHEAF_SYMBOL(kmem_cache_zalloc);
 
