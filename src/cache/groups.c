@@ -20,7 +20,8 @@ static bool begin_groups(void)
 	if (groups_begin()) {
 		os_store_relaxed(&os.watched, 1);
 		for (struct kmem_cache *s = caches.first; s; s = s->next)
-			if (s->flags & SLAB_ACCOUNT && s->name && !cache_is_accounted(s))
+			if (s->flags & SLAB_ACCOUNT && !cache_is_leaked(s) &&
+			    !cache_is_accounted(s))
 				account_begin(s, ACCOUNT_ALL);
 		/* Before this, no thread has a group to charge. */
 		os_store_release(&groups.begun, 1);

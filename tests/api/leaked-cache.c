@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include <sheaf/group.h>
 #include <sheaf/kmalloc.h>
 #include <sheaf/limit.h>
 #include <sheaf/mempool.h>
@@ -120,11 +121,11 @@ static void all_else_is_refused(void)
 }
 
 /* Objects in use, in the hands of the program and in a prefilled sheaf; then the cache goes. */
-static struct slab_sheaf *leak(void)
+static struct slab_sheaf *leak(slab_flags_t flags)
 {
 	struct slab_sheaf *sheaf;
 
-	s = make("leaked", SIZE, 0);
+	s = make("leaked", SIZE, flags);
 	for (unsigned int i = 0; i < MANY; i++) {
 		objects[i] = kmem_cache_alloc(s, GFP_KERNEL);
 		assert_non_null(objects[i]);
@@ -140,7 +141,7 @@ static struct slab_sheaf *leak(void)
 
 static void it_takes_objects_back(void **state)
 {
-	struct slab_sheaf *sheaf = leak();
+	struct slab_sheaf *sheaf = leak(0);
 	unsigned int i = 0;
 
 	(void)state;
@@ -169,10 +170,31 @@ static void it_takes_objects_back(void **state)
 	assert_int_equal(kmem_cache_verify(s), 0);
 }
 
+/* The first group begins to charge caches with SLAB_ACCOUNT: not this one. */
+static void groups_do_not_charge_it(void **state)
+{
+	struct slab_sheaf *sheaf = leak(SLAB_ACCOUNT);
+	struct kmem_group *g = kmem_group_create("first", NULL, NULL), *before;
+
+	(void)state;
+	assert_non_null(g);
+	before = kmem_group_set_current(g);
+	all_else_is_refused();
+	kmem_group_restore_current(before);
+	kmem_cache_free_bulk(s, MANY, objects);
+	kmem_cache_return_sheaf(s, GFP_KERNEL, sheaf);
+	all_else_is_refused();
+	assert_int_equal(look(s).objects_in_use, 0);
+	assert_int_equal(kmem_cache_verify(s), 0);
+	assert_int_equal(kmem_group_verify(), 0);
+	kmem_group_put(g);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(it_takes_objects_back),
+		cmocka_unit_test(groups_do_not_charge_it),
 	};
 
 	provider_register();
