@@ -65,7 +65,8 @@ extern struct sheaf_kmalloc_table *const sheaf_kmalloc_table;
 #define __SHEAF_SANITIZED 0
 #endif
 
-/* The call behind kmalloc(). */
+/* What kmalloc() calls where it is not in place, or takes nothing there. Other languages call it as
+ * sheaf_kmalloc(). */
 SHEAF_FRESH SHEAF_SIZED(1) void *__kmalloc(size_t size, gfp_t flags) SHEAF_SYMBOL(kmalloc);
 
 /*

@@ -407,8 +407,8 @@ int kmem_cache_set_limit(struct kmem_cache *s, size_t bytes) SHEAF_SYMBOL(kmem_c
 #define SHEAF_FRESH	   SHEAF_OBJECT __attribute__((__malloc__))
 #define SHEAF_SIZED(...)   __attribute__((__alloc_size__(__VA_ARGS__)))
 
-/* What the next two call where they are not in place. Exported without the underscores: a program
- * that looks up "kmem_cache_alloc" by dlsym() gets a function. */
+/* What the next two call where they are not in place, or do nothing there. Other languages call
+ * these as sheaf_kmem_cache_alloc() and sheaf_kmem_cache_free(). */
 SHEAF_OBJECT void *__kmem_cache_alloc(struct kmem_cache *s, gfp_t flags)
 	SHEAF_SYMBOL(kmem_cache_alloc);
 void __kmem_cache_free(struct kmem_cache *s, void *object) SHEAF_SYMBOL(kmem_cache_free);

@@ -98,11 +98,11 @@ RSEQ_DEFINE_PUSH(rseq_push_again_counted, RSEQ_ROW_AGAIN, RSEQ_PUSH_COUNTED)
  * `done`; or return false if the section leaves, or after RSEQ_TRIES aborts.
  */
 /* clang-format off */
-#define RSEQ_RUN(before, TEXT, OUTPUTS, INPUTS, done)                                     \
+#define RSEQ_RUN(before, TEXT, OUTPUTS, INPUTS, done)                                              \
 	int tries = RSEQ_TRIES;                                                                    \
 again:                                                                                             \
 	before;                                                                                    \
-	__asm__ volatile goto(SHEAF_RSEQ_BEGIN SHEAF_RSEQ_ROW TEXT SHEAF_RSEQ_END(aborted)                    \
+	__asm__ volatile goto(SHEAF_RSEQ_BEGIN SHEAF_RSEQ_ROW TEXT SHEAF_RSEQ_END(aborted)         \
 			      : OUTPUTS                                                            \
 			      : INPUTS                                                             \
 			      : RSEQ_BULK_CLOBBERS                                                 \

@@ -91,28 +91,28 @@
  */
 /* clang-format off */
 #define RSEQ_COPY(FROM, TO, LOOK)                                                                  \
-	"testl $1, %k[id]\n"                                                                        \
+	"testl $1, %k[id]\n"                                                                       \
 	"jz 5f\n"                                                                                  \
-	"movq -8(%[" FROM "], %[id], 8), %%xmm0\n"                                                       \
-	"movq %%xmm0, -8(%[" TO "], %[id], 8)\n"                                                       \
+	"movq -8(%[" FROM "], %[id], 8), %%xmm0\n"                                                 \
+	"movq %%xmm0, -8(%[" TO "], %[id], 8)\n"                                                   \
 	"punpcklqdq %%xmm0, %%xmm0\n"                                                              \
 	LOOK("%%xmm0")                                                                             \
-	"decl %k[id]\n"                                                                             \
-	"5: testl $2, %k[id]\n"                                                                     \
+	"decl %k[id]\n"                                                                            \
+	"5: testl $2, %k[id]\n"                                                                    \
 	"jz 6f\n"                                                                                  \
-	"movups -16(%[" FROM "], %[id], 8), %%xmm0\n"                                                    \
-	"movups %%xmm0, -16(%[" TO "], %[id], 8)\n"                                                    \
+	"movups -16(%[" FROM "], %[id], 8), %%xmm0\n"                                              \
+	"movups %%xmm0, -16(%[" TO "], %[id], 8)\n"                                                \
 	LOOK("%%xmm0")                                                                             \
-	"subl $2, %k[id]\n"                                                                         \
-	"6: testl %k[id], %k[id]\n"                                                                  \
+	"subl $2, %k[id]\n"                                                                        \
+	"6: testl %k[id], %k[id]\n"                                                                \
 	"jz 8f\n"                                                                                  \
-	"7: movups -16(%[" FROM "], %[id], 8), %%xmm0\n"                                                 \
-	"movups -32(%[" FROM "], %[id], 8), %%xmm1\n"                                                    \
-	"movups %%xmm0, -16(%[" TO "], %[id], 8)\n"                                                    \
-	"movups %%xmm1, -32(%[" TO "], %[id], 8)\n"                                                    \
+	"7: movups -16(%[" FROM "], %[id], 8), %%xmm0\n"                                           \
+	"movups -32(%[" FROM "], %[id], 8), %%xmm1\n"                                              \
+	"movups %%xmm0, -16(%[" TO "], %[id], 8)\n"                                                \
+	"movups %%xmm1, -32(%[" TO "], %[id], 8)\n"                                                \
 	LOOK("%%xmm0")                                                                             \
 	LOOK("%%xmm1")                                                                             \
-	"subl $4, %k[id]\n"                                                                         \
+	"subl $4, %k[id]\n"                                                                        \
 	"jnz 7b\n"                                                                                 \
 	"8:\n"
 /* clang-format on */
