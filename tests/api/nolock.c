@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The nolock calls: what they allocate, and in signal handlers that interrupt every part of the
- * library. With each lock held: internal/held-locks.c.
+ * library. With each lock held: internal/held-locks/held-locks.c.
  *
  *   nolock [HANDLERS]
  */
@@ -25,6 +25,7 @@
 #include "kit/check.h"
 #include "kit/hooks.h"
 #include "kit/needs.h"
+#include "kit/nolock.h"
 #include "kit/objects.h"
 #include "kit/options.h"
 #include "kit/process.h"
@@ -32,15 +33,13 @@
 #include "kit/unit.h"
 
 enum {
-	SIZE = 64,
-	MANY = 3000
+	SIZE = 64
 };
 
 #define CONSTRUCTED UINT64_C(0xc0457c7ed)
 #define STAMPED	    8 /* bytes of each object */
 
 static struct capture captured;
-static void *held[MANY];
 
 static void construct(void *object)
 {
@@ -63,35 +62,6 @@ static struct kmem_cache *make_constructed(void)
 
 	CHECK(s);
 	return keep_slabs(s);
-}
-
-static void take(struct kmem_cache *s, unsigned int n)
-{
-	CHECK(kmem_cache_alloc_bulk(s, GFP_KERNEL, n, held) == (int)n);
-}
-
-static void all_is_there(struct kmem_cache *s)
-{
-	assert_int_equal(kmem_cache_verify(s), 0);
-	assert_int_equal(look(s).objects_in_use, 0);
-	assert_int_equal(kmem_cache_shrink(s), 0);
-	kmem_cache_destroy(s);
-}
-
-/* Allocate as many as possible, into held[]. */
-static unsigned int take_nolock(struct kmem_cache *s)
-{
-	unsigned int n = 0;
-
-	while (n < MANY && (held[n] = kmem_cache_alloc_nolock(s, 0)) != NULL)
-		n++;
-	return n;
-}
-
-static void give_nolock(struct kmem_cache *s, unsigned int n)
-{
-	while (n)
-		kmem_cache_free_nolock(s, held[--n]);
 }
 
 /* Nolock allocations use up the cache, from main to the last slab, and take no new pages. */

@@ -26,6 +26,7 @@
 #include "kit/held.h"
 #include "kit/process.h"
 #include "kit/random.h"
+#include "kit/sums.h"
 #include "kit/unit.h"
 #include "os/machine.h"
 #include "os/options/options.h"
@@ -41,27 +42,11 @@ enum {
 	ROUNDS = 40000
 };
 
-/* How much a counter changed since `before`. */
-#define MOVED(before, name) (look(s).name - (before).name)
-
-/* Invariants of every quiet cache. */
-static void check_sums(struct kmem_cache *cache, uint64_t in_use)
+/* And what others see. */
+static void check_all(struct kmem_cache *cache, uint64_t in_use)
 {
-	struct kmem_cache_stats stats = look(cache);
-
-	assert_int_equal(kmem_cache_verify(cache), 0);
+	check_sums(cache, in_use);
 	check_shown(cache);
-	assert_int_equal(stats.objects_in_use, in_use);
-	assert_int_equal(stats.objects, stats.objects_in_use + stats.objects_in_sheaves);
-	if (!stats.counted)
-		return;
-	assert_int_equal(stats.alloc_fastpath + stats.alloc_slowpath - stats.free_fastpath -
-				 stats.free_slowpath,
-			 stats.objects_in_use);
-	assert_int_equal(stats.sheaf_refill - stats.sheaf_flush + stats.free_fastpath -
-				 stats.alloc_fastpath,
-			 stats.objects_in_sheaves);
-	assert_int_equal(stats.alloc_slab - stats.free_slab, stats.slabs);
 }
 
 static void skip_unless_counted(void)
@@ -254,7 +239,7 @@ static void each_cpu_counts_its_own(void **state)
 		assert_int_equal(allocs, workers[i].allocs);
 		assert_int_equal(frees, workers[i].frees);
 	}
-	check_sums(s, 0);
+	check_all(s, 0);
 }
 
 /* The sum that other processes compute: the counters, and the words of sheaves that rows show. */
@@ -288,9 +273,9 @@ static void others_see_each_event_once(void **state)
 	assert_int_equal(look(s).alloc_fastpath, 5);
 	for (unsigned int n = 1; n <= MANY; n *= 3) {
 		take(n);
-		check_sums(s, n);
+		check_all(s, n);
 		give(0, n);
-		check_sums(s, 0);
+		check_all(s, 0);
 	}
 }
 

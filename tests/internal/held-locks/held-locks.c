@@ -18,6 +18,7 @@
 #include "kit/cache.h"
 #include "kit/capture.h"
 #include "kit/check.h"
+#include "kit/nolock.h"
 #include "kit/process.h"
 #include "kit/unit.h"
 #include "os/atomic.h"
@@ -32,42 +33,11 @@
 
 enum {
 	SIZE = 64,
-	MANY = 3000,
 	LATE_SLABS = 3,
 	LATE_OBJECTS = LATE_SLABS * 64
 };
 
 static struct capture captured;
-static void *held[MANY];
-
-static void take(struct kmem_cache *s, unsigned int n)
-{
-	CHECK(kmem_cache_alloc_bulk(s, GFP_KERNEL, n, held) == (int)n);
-}
-
-static void all_is_there(struct kmem_cache *s)
-{
-	assert_int_equal(kmem_cache_verify(s), 0);
-	assert_int_equal(look(s).objects_in_use, 0);
-	assert_int_equal(kmem_cache_shrink(s), 0);
-	kmem_cache_destroy(s);
-}
-
-/* Allocate as many as possible, into held[]. */
-static unsigned int take_nolock(struct kmem_cache *s)
-{
-	unsigned int n = 0;
-
-	while (n < MANY && (held[n] = kmem_cache_alloc_nolock(s, 0)) != NULL)
-		n++;
-	return n;
-}
-
-static void give_nolock(struct kmem_cache *s, unsigned int n)
-{
-	while (n)
-		kmem_cache_free_nolock(s, held[--n]);
-}
 
 /* --- with each lock held by the thread itself: a call that waited would wait forever --- */
 
