@@ -4,8 +4,9 @@
 
 #include "page/pool.h"
 
-#define CHAINS	  512u /* of each index: a page */
-#define HASH_SEED 0x811c9dc5u
+#define CHAINS	   512u /* of each index: a page */
+#define HASH_SEED  0x811c9dc5u
+#define MOST_LOOKS 64 /* at caches, with the lock held */
 
 /* All zero: in no index. */
 struct link {
@@ -213,20 +214,30 @@ void list_unpin(struct kmem_cache *s)
 		os_wake(&entry->pins);
 }
 
-struct kmem_cache *list_next_if(struct kmem_cache *s, bool (*wanted)(const struct kmem_cache *s))
+/* The next cache that is wanted; or another one, so that the lock is not held for long. */
+static struct kmem_cache *pin_next(struct kmem_cache *s, bool (*wanted)(const struct kmem_cache *s))
 {
 	struct kmem_cache *next;
+	unsigned int looks = 0;
 
 	os_lock(&caches.lock);
-	next = s ? s->next : caches.first;
-	while (next && (next->ending || (wanted && !wanted(next))))
-		next = next->next;
+	for (next = s ? s->next : caches.first; next; next = next->next)
+		if (!next->ending && (!wanted || wanted(next) || ++looks == MOST_LOOKS))
+			break;
 	if (next)
 		pin(next);
 	os_unlock(&caches.lock);
 	if (s)
 		list_unpin(s);
 	return next;
+}
+
+struct kmem_cache *list_next_if(struct kmem_cache *s, bool (*wanted)(const struct kmem_cache *s))
+{
+	do
+		s = pin_next(s, wanted);
+	while (s && wanted && !wanted(s));
+	return s;
 }
 
 struct kmem_cache *list_next(struct kmem_cache *s)

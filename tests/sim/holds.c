@@ -110,6 +110,19 @@ static void look(struct kmem_cache *s)
 	close(file);
 }
 
+/* A limit refuses while there are many caches, of which few have anything to reclaim. */
+static void fail_beside_many(void)
+{
+	sheaf_set_limits(0, 1);
+	for (int i = 0; i < 2; i++) {
+		kmem_cache_free(caches[0], kmem_cache_alloc(caches[0], GFP_KERNEL));
+		if (kmalloc(100000, GFP_KERNEL))
+			sim_fail("a block above the limit");
+		did_look("an allocation that fails beside many caches");
+	}
+	sheaf_set_limits(0, 0);
+}
+
 static void use_caches(void)
 {
 	char name[16];
@@ -122,6 +135,7 @@ static void use_caches(void)
 	did("kmem_cache_create");
 	sheaf_trim(0);
 	did("sheaf_trim of many caches");
+	fail_beside_many();
 	for (unsigned int i = 1; i < MANY; i++)
 		kmem_cache_destroy(caches[i]);
 	did("kmem_cache_destroy");
