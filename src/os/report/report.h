@@ -82,7 +82,7 @@ void os_misuse(const char *about, const char *format, ...)
 	__attribute__((format(printf, 2, 3), cold));
 void os_misuse_later(const char *about, const char *format, ...)
 	__attribute__((format(printf, 2, 3), cold));
-/* The number of the next report of this kind; 0: it is left out. There are places for some 4000
+/* The number of the next report of this kind; 0: it is left out. There are places for some 3000
  * pairs of a kind and a cache. */
 uint32_t os_misuse_count(const char *about, const char *format) OS_COLD;
 /* Reset the counts. */
