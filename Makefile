@@ -25,7 +25,7 @@ check-quick: ## an incremental build, static checks, the tests of what changed: 
 	@scripts/setup build check
 	@scripts/check-quick
 
-check-deep: ## sanitizers, valgrind, AArch64, long storms: two hours or more on two CPUs
+check-deep: ## sanitizers, valgrind, AArch64, long storms, in stages: what this tree has not passed
 	@scripts/setup build check deep
 	@scripts/check-deep
 

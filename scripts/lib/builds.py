@@ -83,7 +83,7 @@ def test(tally, directory, *arguments, env=None):
                   f"{''.join(said)}exit status {process.returncode}\n")
 
 
-def names(directory, leave_out=()):
-    """The names of a build's tests; leave_out: beginnings of the names of unwanted tests."""
-    listed = run(["meson", "test", "-C", directory, "--no-rebuild", "--list"]).stdout
+def names(directory, leave_out=(), without=None):
+    """The names of a build's tests; leave_out: beginnings of the names of unwanted tests; without: an unwanted suite."""
+    listed = run(["meson", "test", "-C", directory, "--no-rebuild", "--list", *(["--no-suite", without] if without else [])]).stdout
     return [name for name in re.findall(r"^(?:\S+ / )?([\w-]+)$", listed, flags=re.M) if not name.startswith(tuple(leave_out))]
