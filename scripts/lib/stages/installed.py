@@ -33,7 +33,7 @@ def deb(tally):
             "PKG_CONFIG_PATH": f"{libraries}/pkgconfig"}, wanted="libsheaf works")
 
 
-@stage("abi", "what changed in the binary interface since the last release, or since --base REF")
+@stage("abi", "what changed in the binary interface since the last release, or since --base REF; before the first one, in 100 commits")
 def interface(tally):
-    need("abidiff")
+    need("abidiff", "git")
     abi.compare(tally, tally.base)
