@@ -21,6 +21,7 @@
 #include "os/memory.h"
 #include "os/report/callback.h"
 #include "os/report/sink.h"
+#include "os/should_fail.h"
 #include "page/limit.h"
 #include "page/pool.h"
 #include "percpu/barn/budget.h"
@@ -201,6 +202,7 @@ static __attribute__((destructor(101))) void at_exit(void)
 	}
 	debug_report_unmatched();
 	os_misuse_left_out();
+	os_should_fail_end();
 	os_counters_end();
 }
 

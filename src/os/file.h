@@ -22,13 +22,14 @@
 #include <unistd.h>
 
 #include "os/atomic.h"
+#include "os/should_fail.h"
 
 #define OS_HIGH 100
 
 /* -1 with errno. */
 static inline int os_file_open(const char *path, int flags)
 {
-	return (int)syscall(SYS_openat, AT_FDCWD, path, flags | O_CLOEXEC, 0600);
+	return (int)os_syscall_may_fail(EMFILE, openat, AT_FDCWD, path, flags | O_CLOEXEC, 0600);
 }
 
 static inline void os_file_close(int file)
@@ -72,7 +73,7 @@ static inline bool os_descriptor_remember(struct os_descriptor *ours, int file)
 /* Keep a descriptor that the library has opened: it gets a high number, if there is room. */
 static inline bool os_descriptor_keep(struct os_descriptor *ours, int low)
 {
-	int high = low < 0 ? -1 : fcntl(low, F_DUPFD_CLOEXEC, OS_HIGH);
+	int high = low < 0 ? -1 : os_may_fail(EMFILE, fcntl, low, F_DUPFD_CLOEXEC, OS_HIGH);
 
 	if (high >= 0)
 		os_file_close(low);

@@ -4,6 +4,7 @@
 
 #include "os/machine.h"
 #include "os/memory.h"
+#include "os/should_fail.h"
 #include "page/decay.h"
 
 struct page_limit page_limit = {
@@ -27,7 +28,7 @@ bool page_hold(size_t pages)
 
 	if (os_likely(hard == PAGE_NO_LIMIT)) {
 		before = os_fetch_add(&page_limit.held, pages);
-	} else if (!add_below(hard, pages, &before)) {
+	} else if (os_should_fail("page_hold") || !add_below(hard, pages, &before)) {
 		return false;
 	}
 	/* Housekeeping will check the limit. */

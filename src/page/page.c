@@ -4,6 +4,7 @@
 #include "os/atomic.h"
 #include "os/lock.h"
 #include "os/machine.h"
+#include "os/should_fail.h"
 #include "page/map_kept.h"
 #include "page/range.h"
 
@@ -171,7 +172,10 @@ static unsigned int take_runs(struct range *range, unsigned int order, struct sl
 unsigned int page_alloc_runs(unsigned int node, unsigned int order, struct slab **runs,
 			     unsigned int n)
 {
-	unsigned int got = take_runs(&ranges[node], order, runs, n);
+	unsigned int got = 0;
+
+	if (!os_should_fail("page_alloc"))
+		got = take_runs(&ranges[node], order, runs, n);
 
 	/* Freed mappings that wait make room. */
 	if (os_unlikely(!got) && map_trim(OS_PAGE << order))

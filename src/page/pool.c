@@ -9,6 +9,7 @@
 #include "os/memory.h"
 #include "os/memory_tools.h"
 #include "os/options/options.h"
+#include "os/should_fail.h"
 #include "os/tsan.h"
 #include "page/page.h"
 
@@ -180,7 +181,7 @@ void *pool_alloc(size_t size)
 	unsigned int index = size_index(size), node = this_pool();
 	struct pool_block *block;
 
-	if (index == NR_SIZES)
+	if (index == NR_SIZES || os_should_fail("pool_alloc"))
 		return NULL;
 	block = take_block(node, index);
 	for (node = 0; !block && node < nr_pools(); node++)
@@ -194,7 +195,7 @@ void *pool_alloc_try(size_t size)
 	struct pool *pool = &pools[this_pool()];
 	struct pool_block *block;
 
-	if (index == NR_SIZES || !os_trylock(&pool->lock))
+	if (index == NR_SIZES || os_should_fail("pool_alloc") || !os_trylock(&pool->lock))
 		return NULL;
 	block = unlist(pool, index);
 	os_unlock(&pool->lock);

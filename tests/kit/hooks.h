@@ -38,6 +38,9 @@ void hook_seed_samples(uint64_t seed);
 struct kmem_cache *hook_cache_of(const void *block);
 struct kmem_cache *hook_next_of_kmalloc(const struct kmem_cache *s);
 
+/* Points where something may fail (os/should_fail.h): this function says which do; NULL: none. */
+void hook_fail_by(bool (*fail)(const char *point));
+
 /* May the calling thread use sections: does the kernel write its CPU's number? */
 bool hook_is_registered(void);
 

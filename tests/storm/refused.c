@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A storm with refused system calls: the mix of all calls (mix.h), with each set of options below,
- * while 2 and 20 of 100 system calls fail. Any allocation may return NULL then; no object may be
- * lost, doubled or charged wrong, and no report may blame the program.
+ * A storm with refusals: the mix of all calls (mix.h), with each set of options below, while 2 and
+ * 20 of 100 points fail where something may (os/should_fail.h). Any allocation may return NULL
+ * then; no object may be lost, doubled or charged wrong, and no report may blame the program.
  *
  *   refused [--rounds N] [--seed N] [SET]     N operations of each thread; one set of options
  */
@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -98,8 +99,8 @@ static void run_set(void)
 	storm(20);
 	storm(2);
 	mix_end();
-	printf("%-75s %5llu of %llu calls refused\n", options,
-	       (unsigned long long)refuse_some.refused, (unsigned long long)refuse_some.calls);
+	printf("%-75s %6llu of %llu points failed\n", options,
+	       (unsigned long long)refuse_some.refused, (unsigned long long)refuse_some.points);
 	fflush(stdout);
 }
 

@@ -31,6 +31,7 @@
 #include "os/machine.h"
 #include "os/options/options.h"
 #include "os/report/report.h"
+#include "os/should_fail.h"
 #include "os/tsan.h"
 
 #define AT_RSEQ_FEATURE_SIZE 27
@@ -120,7 +121,8 @@ static bool has_rseq(void)
 /* Once more costs nothing. */
 static bool register_membarrier(void)
 {
-	return !syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_RSEQ, 0, 0);
+	return !os_syscall_may_fail(EPERM, membarrier,
+				    MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_RSEQ, 0, 0);
 }
 
 void os_register_early(void)
@@ -234,7 +236,8 @@ bool os_membarrier(void)
 	bool done = true;
 
 	if (os.backend == OS_BACKEND_RSEQ)
-		done = syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED_RSEQ, 0, 0) == 0;
+		done = os_syscall_may_fail(EPERM, membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED_RSEQ,
+					   0, 0) == 0;
 	else
 		os_fence();
 	if (!done)

@@ -15,6 +15,7 @@
 #include "os/atomic.h"
 #include "os/machine.h"
 #include "os/report/report.h"
+#include "os/should_fail.h"
 #include "os/thread.h"
 
 #define NAME	"libsheaf-control-%d"
@@ -40,12 +41,14 @@ static bool listen_at_name(int file)
 	int length = snprintf(name.sun_path + 1, sizeof(name.sun_path) - 1, NAME, (int)getpid());
 	socklen_t size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length);
 
-	return bind(file, (struct sockaddr *)&name, size) == 0 && listen(file, BACKLOG) == 0;
+	return os_may_fail(EACCES, bind, file, (struct sockaddr *)&name, size) == 0 &&
+	       listen(file, BACKLOG) == 0;
 }
 
 static void begin_to_listen(void)
 {
-	int file = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	int file =
+		os_may_fail(EMFILE, socket, AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
 	if (os_descriptor_keep(&channel.listens, file) && listen_at_name(channel.listens.file))
 		return;
@@ -122,7 +125,8 @@ static bool take_asker(void)
 {
 	struct ucred who = {0, (uid_t)-1, (gid_t)-1};
 	socklen_t size = sizeof(who);
-	int file = accept4(channel.listens.file, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	int file = os_may_fail(EMFILE, accept4, channel.listens.file, NULL, NULL,
+			       SOCK_CLOEXEC | SOCK_NONBLOCK);
 
 	if (!os_descriptor_keep(&channel.asks, file))
 		return false;
@@ -181,7 +185,8 @@ char *os_channel_request(void)
 const struct os_descriptor *os_channel_file(void)
 {
 	if (os_file_longest() < SIZE_MAX ||
-	    !os_descriptor_keep(&channel.answer, memfd_create("libsheaf-answer", MFD_CLOEXEC)))
+	    !os_descriptor_keep(&channel.answer,
+				os_may_fail(EMFILE, memfd_create, "libsheaf-answer", MFD_CLOEXEC)))
 		return NULL;
 	return &channel.answer;
 }

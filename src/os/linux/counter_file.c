@@ -31,6 +31,7 @@
 #include "os/file.h"
 #include "os/linux/linux.h"
 #include "os/report/report.h"
+#include "os/should_fail.h"
 
 #define PATH	 "/dev/shm/libsheaf-%d"
 #define ATTEMPTS 3 /* others may remove a file that is not locked yet */
@@ -97,8 +98,8 @@ static bool make_file(const char *path)
 			return false;
 		if (file < 0)
 			continue;
-		if (flock(file, LOCK_SH | LOCK_NB) == 0 && fstat(file, &made) == 0 &&
-		    made.st_nlink > 0) {
+		if (os_may_fail(ENOLCK, flock, file, LOCK_SH | LOCK_NB) == 0 &&
+		    fstat(file, &made) == 0 && made.st_nlink > 0) {
 			ours.owner = getpid();
 			return os_descriptor_keep(&ours.file, file);
 		}
@@ -129,7 +130,7 @@ static int open_again(const char *path)
 
 static bool allocate(int file, size_t offset, size_t size)
 {
-	return syscall(SYS_fallocate, file, 0, offset, size) == 0;
+	return os_syscall_may_fail(ENOSPC, fallocate, file, 0, offset, size) == 0;
 }
 
 /* Extends the file with a hole; its first `head` bytes get memory. */
@@ -139,7 +140,7 @@ static bool grow_to(int file, size_t size, size_t head)
 		errno = EFBIG;
 		return false;
 	}
-	return allocate(file, 0, head) && syscall(SYS_ftruncate, file, size) == 0;
+	return allocate(file, 0, head) && os_syscall_may_fail(ENOSPC, ftruncate, file, size) == 0;
 }
 
 int counter_file_extend(size_t size, size_t head, bool exists)

@@ -14,6 +14,7 @@
 
 #include "os/assert.h"
 #include "os/report/report.h"
+#include "os/should_fail.h"
 #include "os/tsan.h"
 
 #define FREE	0u
@@ -81,7 +82,8 @@ void os_wait(uint32_t *word, uint32_t value, uint32_t ms)
 	const struct timespec most = {ms / 1000, (long)(ms % 1000) * 1000000};
 	OS_KEEP_ERRNO;
 
-	syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, ms ? &most : NULL, NULL, 0);
+	os_syscall_may_fail(EINTR, futex, word, FUTEX_WAIT_PRIVATE, value, ms ? &most : NULL, NULL,
+			    0);
 }
 
 void os_wake(uint32_t *word)

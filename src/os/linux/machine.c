@@ -13,6 +13,7 @@
 #include "os/memory.h"
 #include "os/memory_tools.h"
 #include "os/options/options.h"
+#include "os/should_fail.h"
 #include "os/unwind/stack.h"
 
 struct os_machine os;
@@ -34,6 +35,7 @@ void os_init(void)
 	bool rows_known;
 
 	os_options_init();
+	os_should_fail_begin();
 	/* The countdown to the next sample is in the words that count events. */
 	os.counting = os_options.stats || os_options.stats_json || os_options.stats_live ||
 		      os_options_debug_has('S');

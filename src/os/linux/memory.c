@@ -15,6 +15,7 @@
 #include "os/linux/linux.h"
 #include "os/machine.h"
 #include "os/report/report.h"
+#include "os/should_fail.h"
 
 #ifndef MADV_DONTNEED_LOCKED
 #define MADV_DONTNEED_LOCKED 24 /* newer than some C libraries */
@@ -25,13 +26,14 @@ static uint32_t discard_refused; /* reported */
 
 void *map_anywhere(size_t size)
 {
-	void *at = mmap(NULL, size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	void *at = os_may_fail(ENOMEM, mmap, NULL, size, PROT_NONE,
+			       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
 	if (at == MAP_FAILED) {
 		map_refused(size, false);
 		return NULL;
 	}
-	madvise(at, size, MADV_DONTDUMP);
+	os_may_fail(ENOMEM, madvise, at, size, MADV_DONTDUMP);
 	return at;
 }
 
@@ -47,8 +49,8 @@ void *os_reserve(size_t size)
 		size_t before = -(uintptr_t)address & (OS_HUGE - 1);
 
 		if (before)
-			munmap(address, before);
-		munmap(address + before + size, OS_HUGE - before);
+			os_may_fail(ENOMEM, munmap, address, before);
+		os_may_fail(ENOMEM, munmap, address + before + size, OS_HUGE - before);
 		address += before;
 	}
 	return address;
@@ -98,13 +100,13 @@ void os_unreserve(void *address, size_t size)
 {
 	OS_KEEP_ERRNO;
 
-	munmap(address, size);
+	os_may_fail(ENOMEM, munmap, address, size);
 }
 
 bool os_allow_reads(void *address, size_t size)
 {
 	OS_KEEP_ERRNO;
-	bool done = mprotect(address, size, PROT_READ) == 0;
+	bool done = os_may_fail(ENOMEM, mprotect, address, size, PROT_READ) == 0;
 
 	if (!done)
 		map_refused(size, false);
@@ -116,10 +118,11 @@ bool os_commit(void *address, size_t size)
 	OS_KEEP_ERRNO;
 	uintptr_t begin = os_round_down((uintptr_t)address);
 	size_t whole = (uintptr_t)address + size - begin;
-	bool done = mprotect((void *)begin, whole, PROT_READ | PROT_WRITE) == 0;
+	bool done =
+		os_may_fail(ENOMEM, mprotect, (void *)begin, whole, PROT_READ | PROT_WRITE) == 0;
 
 	if (done)
-		madvise((void *)begin, whole, MADV_DODUMP);
+		os_may_fail(ENOMEM, madvise, (void *)begin, whole, MADV_DODUMP);
 	else
 		map_refused(whole, true);
 	return done;
@@ -128,10 +131,10 @@ bool os_commit(void *address, size_t size)
 bool os_uncommit(void *address, size_t size)
 {
 	OS_KEEP_ERRNO;
-	bool done = mprotect(address, size, PROT_NONE) == 0;
+	bool done = os_may_fail(ENOMEM, mprotect, address, size, PROT_NONE) == 0;
 
 	if (done) {
-		madvise(address, size, MADV_DONTDUMP);
+		os_may_fail(ENOMEM, madvise, address, size, MADV_DONTDUMP);
 		os_discard(address, size, true);
 	}
 	return done;
@@ -141,7 +144,8 @@ bool os_move(void *from, size_t old, void *to, size_t size)
 {
 	OS_KEEP_ERRNO;
 
-	return mremap(from, old, size, MREMAP_MAYMOVE | MREMAP_FIXED, to) == to;
+	return os_may_fail(ENOMEM, mremap, from, old, size, MREMAP_MAYMOVE | MREMAP_FIXED, to) ==
+	       to;
 }
 
 /* Locked memory is not all that gives EINVAL: a sandbox may do so. */
@@ -163,11 +167,13 @@ bool os_discard(void *address, size_t size, bool locked)
 	OS_KEEP_ERRNO;
 	uintptr_t begin = os_round_up((uintptr_t)address);
 	uintptr_t end = os_round_down((uintptr_t)address + size);
-	bool done = begin >= end || madvise((void *)begin, end - begin, MADV_DONTNEED) == 0;
+	bool done = begin >= end ||
+		    os_may_fail(EINVAL, madvise, (void *)begin, end - begin, MADV_DONTNEED) == 0;
 
 	/* It is locked, as the arguments are right. */
 	if (!done && errno == EINVAL && locked)
-		done = madvise((void *)begin, end - begin, MADV_DONTNEED_LOCKED) == 0;
+		done = os_may_fail(EINVAL, madvise, (void *)begin, end - begin,
+				   MADV_DONTNEED_LOCKED) == 0;
 	if (!done && (errno != EINVAL || locked))
 		report_refused(errno);
 	return done;
@@ -176,7 +182,8 @@ bool os_discard(void *address, size_t size, bool locked)
 bool os_hide(void *address, size_t size)
 {
 	OS_KEEP_ERRNO;
-	bool done = madvise(address, size, MADV_DONTDUMP) == 0 && mlock(address, size) == 0;
+	bool done = os_may_fail(ENOMEM, madvise, address, size, MADV_DONTDUMP) == 0 &&
+		    os_may_fail(ENOMEM, mlock, address, size) == 0;
 
 	/* If there was not enough memory, a part may be locked. */
 	if (!done)
@@ -189,12 +196,12 @@ void os_unhide(void *address, size_t size)
 	OS_KEEP_ERRNO;
 
 	munlock(address, size);
-	madvise(address, size, MADV_DODUMP);
+	os_may_fail(ENOMEM, madvise, address, size, MADV_DODUMP);
 }
 
 void os_advise_huge(void *address, size_t size, bool huge)
 {
 	OS_KEEP_ERRNO;
 
-	madvise(address, size, huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
+	os_may_fail(EINVAL, madvise, address, size, huge ? MADV_HUGEPAGE : MADV_NOHUGEPAGE);
 }

@@ -6,6 +6,7 @@
 
 #include "os/machine.h"
 #include "os/memory.h"
+#include "os/should_fail.h"
 
 #define WEIGHTED_INTERLEAVE 6 /* newer than some headers */
 
@@ -42,7 +43,9 @@ int os_policy_node(void)
 	OS_KEEP_ERRNO;
 	int mode = 0, node = OS_NO_NODE;
 
-	if (syscall(SYS_get_mempolicy, &mode, nodes, OS_MAX_NODES + 1, NULL, 0) == 0 && nodes[0]) {
+	if (os_syscall_may_fail(EPERM, get_mempolicy, &mode, nodes, OS_MAX_NODES + 1, NULL, 0) ==
+		    0 &&
+	    nodes[0]) {
 		mode &= ~MPOL_MODE_FLAGS;
 		node = mode == MPOL_INTERLEAVE || mode == WEIGHTED_INTERLEAVE
 			       ? next_in_policy(nodes[0])
@@ -63,5 +66,6 @@ void os_prefer_node(void *address, size_t size, unsigned int node)
 		return;
 	mask = 1ul << where;
 	/* If it is refused, as in a container without the node, the addresses are only labelled. */
-	syscall(SYS_mbind, address, size, MPOL_PREFERRED, &mask, OS_MAX_NODES + 1, 0);
+	os_syscall_may_fail(EPERM, mbind, address, size, MPOL_PREFERRED, &mask, OS_MAX_NODES + 1,
+			    0);
 }

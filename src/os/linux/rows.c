@@ -15,6 +15,7 @@
 #include "os/memory.h"
 #include "os/options/options.h"
 #include "os/report/report.h"
+#include "os/should_fail.h"
 
 static size_t with_planes(size_t size)
 {
@@ -50,13 +51,13 @@ static char *map_apart(size_t size, size_t usable)
 	if (rows && os_commit(rows + guard, usable))
 		return rows + guard;
 	if (rows)
-		munmap(rows, size + 2 * guard);
+		os_may_fail(ENOMEM, munmap, rows, size + 2 * guard);
 	return NULL;
 }
 
 static void unmap_apart(char *rows, size_t size)
 {
-	munmap(rows - guard_bytes(), size + 2 * guard_bytes());
+	os_may_fail(ENOMEM, munmap, rows - guard_bytes(), size + 2 * guard_bytes());
 }
 
 /* Map addresses where rows fit and, after them, their counters. */

@@ -30,6 +30,7 @@
 #include "os/linux/linux.h"
 #include "os/machine.h"
 #include "os/report/report.h"
+#include "os/should_fail.h"
 
 #define MAX_AREAS  64	     /* of the file */
 #define MOST_AREAS (1 << 14) /* of the process: four million caches */
@@ -65,7 +66,8 @@ static bool map_part(char *at, size_t size, int file, size_t offset)
 {
 	int flags = MAP_FIXED | (file < 0 ? MAP_PRIVATE | MAP_ANONYMOUS : MAP_SHARED);
 
-	return mmap(at, size, PROT_READ | PROT_WRITE, flags, file, (off_t)offset) != MAP_FAILED;
+	return os_may_fail(ENOMEM, mmap, at, size, PROT_READ | PROT_WRITE, flags, file,
+			   (off_t)offset) != MAP_FAILED;
 }
 
 /* Map the planes of the area with this first row, from offset in the file. */
@@ -80,13 +82,13 @@ static bool map_planes(char *rows, size_t size, int file, size_t offset)
 
 static bool map_head(int file)
 {
-	char *head =
-		mmap(NULL, ROW_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *head = os_may_fail(ENOMEM, mmap, NULL, ROW_BYTES, PROT_READ | PROT_WRITE,
+				 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	if (head == MAP_FAILED)
 		return false;
 	if (!map_part(head, ROW_BYTES, file, 0)) {
-		munmap(head, ROW_BYTES);
+		os_may_fail(ENOMEM, munmap, head, ROW_BYTES);
 		return false;
 	}
 	/* Threads that count pages read it without the lock. */
@@ -101,7 +103,7 @@ static void end_unless_used(void)
 		return;
 	counter_file_remove();
 	if (shared.head)
-		munmap(shared.head, ROW_BYTES);
+		os_may_fail(ENOMEM, munmap, shared.head, ROW_BYTES);
 	shared.head = NULL;
 }
 
@@ -234,7 +236,7 @@ bool shared_after_fork(void)
 		return true;
 	for (unsigned int i = 0; i < shared.nr_areas; i++)
 		for (unsigned int plane = 0; plane < OS_PLANES; plane++)
-			munmap(rows_of(i) + os_plane(plane), shared.size);
+			os_may_fail(ENOMEM, munmap, rows_of(i) + os_plane(plane), shared.size);
 	shared.nr_areas = 0;
 	end_unless_used();
 	return false;

@@ -16,6 +16,7 @@
 
 #include "os/file.h"
 #include "os/linux/linux.h"
+#include "os/should_fail.h"
 
 #define MAPPINGS     32
 #define ROWS_AN_AREA 4
@@ -34,7 +35,8 @@ void template_fill(char *row, const struct slot *template)
  * cannot be executed; older kernels do not know that flag. */
 static int make_template(void)
 {
-	int file = (int)syscall(SYS_memfd_create, "sheaf-slots", MFD_CLOEXEC | MFD_NOEXEC_SEAL);
+	int file = (int)os_syscall_may_fail(EMFILE, memfd_create, "sheaf-slots",
+					    MFD_CLOEXEC | MFD_NOEXEC_SEAL);
 
 	if (file < 0 && errno == EINVAL)
 		file = (int)syscall(SYS_memfd_create, "sheaf-slots", MFD_CLOEXEC);
@@ -58,8 +60,8 @@ struct template_file template_file(const char *row, size_t n, unsigned int nr_ar
 	if (template.rows)
 		template.file = make_template();
 	for (size_t i = 0; template.file >= 0 && i < template.rows; i++)
-		if (syscall(SYS_pwrite64, template.file, row, ROW_BYTES, (off_t)(i * ROW_BYTES)) !=
-		    (ssize_t)ROW_BYTES) {
+		if (os_syscall_may_fail(ENOSPC, pwrite64, template.file, row, ROW_BYTES,
+					(off_t)(i * ROW_BYTES)) != (ssize_t)ROW_BYTES) {
 			os_file_close(template.file);
 			template.file = -1;
 		}
@@ -71,8 +73,9 @@ bool template_map(const struct template_file *template, char *rows, size_t n)
 	for (size_t at = 0; at < n; at += template->rows) {
 		size_t here = n - at < template->rows ? n - at : template->rows;
 
-		if (mmap(rows + at * ROW_BYTES, here * ROW_BYTES, PROT_READ | PROT_WRITE,
-			 MAP_PRIVATE | MAP_FIXED, template->file, 0) == MAP_FAILED)
+		if (os_may_fail(ENOMEM, mmap, rows + at * ROW_BYTES, here * ROW_BYTES,
+				PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED, template->file,
+				0) == MAP_FAILED)
 			return false;
 	}
 	return true;

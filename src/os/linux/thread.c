@@ -16,6 +16,7 @@
 #include "os/current.h"
 #include "os/linux/linux.h"
 #include "os/machine.h"
+#include "os/should_fail.h"
 
 /* More than its calls need, and than the thread-local storage of usual programs, which is part of
  * it. */
@@ -53,7 +54,8 @@ static bool start(void (*body)(void), size_t stack)
 	pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
 	if (stack)
 		pthread_attr_setstacksize(&attributes, stack);
-	started = !pthread_create(&thread, &attributes, run, (void *)body);
+	started = !os_should_fail("pthread_create") &&
+		  !pthread_create(&thread, &attributes, run, (void *)body);
 	pthread_attr_destroy(&attributes);
 	return started;
 }
@@ -150,7 +152,7 @@ static void thread_ends(void *unused)
 
 bool os_at_thread_end(void (*end)(uint32_t group))
 {
-	if (pthread_key_create(&at_end.key, thread_ends))
+	if (os_should_fail("pthread_key_create") || pthread_key_create(&at_end.key, thread_ends))
 		return false;
 	at_end.end = end;
 	return true;

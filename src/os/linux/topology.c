@@ -11,6 +11,7 @@
 #include "os/linux/linux.h"
 #include "os/machine.h"
 #include "os/options/options.h"
+#include "os/should_fail.h"
 
 #define MAPPINGS_LIMIT 65530 /* if the kernel does not report it */
 #define MASK_BITS      (8 * sizeof(long))
@@ -96,7 +97,7 @@ static unsigned long end_of_mask(const unsigned long *mask, size_t words)
 static bool find_rows(void)
 {
 	unsigned long mask[OS_MAX_ROWS / MASK_BITS], possible, seen, end;
-	long bytes = syscall(SYS_sched_getaffinity, 0, sizeof(mask), mask);
+	long bytes = os_syscall_may_fail(EPERM, sched_getaffinity, 0, sizeof(mask), mask);
 
 	possible = end_of_file("/sys/devices/system/cpu/possible");
 	end = end_of_file("/sys/devices/system/cpu/present");

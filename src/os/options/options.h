@@ -80,6 +80,10 @@
 	NUMBER(failslab_interval, "failslab_interval=", 1, 1 << 30, 1,                             \
 	       "make only every Nth of these fail")                                                \
 	NUMBER(failslab_times, "failslab_times=", 1, 1 << 30, 0, "make at most N fail in total")   \
+	NUMBER(fail_nth, "fail_nth=", 0, 1 << 30, 1073741825,                                      \
+	       "make the Nth thing fail that may; 0 counts them, and prints the number at exit")   \
+	NUMBER(fail_times, "fail_times=", 0, 1 << 30, 1,                                           \
+	       "make N of them fail, from that one on; 0: all")                                    \
 	SWITCH(leaks, "leaks", "report objects that are in use at exit")                           \
 	SWITCH(tiny, "slub_tiny", "use little memory: no sheaves, no empty slabs kept")            \
 	SWITCH(control, "control",                                                                 \
@@ -125,7 +129,8 @@
 	       "N sets of kmalloc caches")                                                         \
 	OS_BENCH_OPTIONS(SWITCH)
 
-#define OS_DECAY_MOST 1048577u /* decay_most is not given */
+#define OS_DECAY_MOST 1048577u	  /* decay_most is not given */
+#define OS_FAIL_NONE  1073741825u /* fail_nth is not given */
 
 #define OS_TEXT 512 /* bytes of a text; longer ones are cut off, with a report */
 

@@ -12,6 +12,7 @@
 #include "os/machine.h"
 #include "os/report/report.h"
 #include "os/section.h"
+#include "os/should_fail.h"
 #include "page/page.h"
 #include "page/pool.h"
 #include "percpu/rows.h"
@@ -71,6 +72,11 @@ struct kmem_cache *hook_next_of_kmalloc(const struct kmem_cache *s)
 	while (next && !(next->flags & CACHE_KMALLOC))
 		next = next->next;
 	return next;
+}
+
+void hook_fail_by(bool (*fail)(const char *point))
+{
+	os_store_relaxed(&os_fail_by, fail);
 }
 
 bool hook_is_registered(void)
