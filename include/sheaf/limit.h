@@ -30,11 +30,12 @@ extern "C" {
  *
  * At `hard` no more is taken. GFP_KERNEL allocations then ask shrinkers for everything they can
  * free, empty all caches in which something was freed, return free pages, and try again before they
- * return NULL: any memory that was free when the call began is found. If nothing was freed since
- * the last failure, a failure costs little, whatever the number of caches. GFP_NOWAIT allocations
- * return NULL immediately, __GFP_NOFAIL waits. If more is held already, this call reclaims as much
- * as it can. If that is not enough, a line says so, and the limit holds: what is held stays, and
- * allocations that need memory fail until enough is freed.
+ * return NULL: any memory that was free when the call began is found. A failure visits the caches
+ * in which something was freed since the last failure; all caches, if those are many or a grace
+ * period has passed (<sheaf/rcu.h>). GFP_NOWAIT allocations return NULL immediately, __GFP_NOFAIL
+ * waits. If more is held already, this call reclaims as much as it can. If that is not enough, a
+ * line says so, and the limit holds: what is held stays, and allocations that need memory fail
+ * until enough is freed.
  *
  * Returns 0; -EINVAL after a report if `soft` is above `hard`; -ENOMEM if the library has no memory
  * to start. May sleep, and may call shrinkers. O(1); if more than `hard` is held, as sheaf_trim().

@@ -12,6 +12,7 @@
 #include "percpu/rows.h"
 #include "percpu/sheaf.h"
 #include "rcu/rcu_free.h"
+#include "slab/drain_marks.h"
 #include "slab/rcu_free_slab.h"
 
 #define LIST_MAX 20 /* live objects that are listed one by one */
@@ -91,6 +92,7 @@ static void release(struct kmem_cache *s)
 	cache_unmake(s);
 	os_lock(&caches.lock);
 	publish_end(s);
+	slab_forget_marked(&s->sheaf.slab);
 	rows_give(s);
 	os_unlock(&caches.lock);
 }

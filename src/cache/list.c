@@ -3,6 +3,7 @@
 #include "cache/list.h"
 
 #include "page/pool.h"
+#include "slab/drain_marks.h"
 
 #define CHAINS	   512u /* of each index: a page */
 #define HASH_SEED  0x811c9dc5u
@@ -257,6 +258,22 @@ bool list_pin(struct kmem_cache *s)
 		pin(s);
 	os_unlock(&caches.lock);
 	return known;
+}
+
+struct kmem_cache *list_pin_marked(uint64_t number, bool *lost)
+{
+	struct slab_cache *cache;
+	struct kmem_cache *s;
+
+	os_lock(&caches.lock);
+	cache = slab_marked_cache(number, lost);
+	s = cache ? cache_of_slab(cache) : NULL;
+	if (s && s->ending)
+		s = NULL;
+	if (s)
+		pin(s);
+	os_unlock(&caches.lock);
+	return s;
 }
 
 void list_after_fork(void)

@@ -46,6 +46,9 @@ void list_remove(struct kmem_cache *s);
 struct kmem_cache *list_next(struct kmem_cache *s);
 /* As list_next(), skipping caches that are not wanted. */
 struct kmem_cache *list_next_if(struct kmem_cache *s, bool (*wanted)(const struct kmem_cache *s));
+/* The cache of the bit with this number (MARKS-F5), pinned. NULL: it is being destroyed, or was; or
+ * *lost: it is not known. */
+struct kmem_cache *list_pin_marked(uint64_t number, bool *lost);
 /* Returns false if it is NULL or being destroyed. */
 bool list_pin(struct kmem_cache *s);
 void list_unpin(struct kmem_cache *s);

@@ -19,8 +19,12 @@
 #define SOFT_PART 3
 
 static uint32_t soft_at; /* when shrinkers were last asked, in ms */
-/* What had happened when all marked caches were last emptied, and all passed objects freed. */
-static uint64_t reclaimed, flushed;
+/* What had happened when all marked caches were last emptied, and all passed objects freed: numbers
+ * that grow, of bits that were set, and of grace periods. Each of the two is right by itself. */
+struct happened {
+	uint64_t marked, passed;
+};
+static struct happened reclaimed, flushed;
 
 /* Empty the sheaves, quarantines and empty slabs of all caches. A cache that is being destroyed is
  * emptied by the thread that does that. */
@@ -54,16 +58,6 @@ bool reclaim_own_limit_refuses(const struct kmem_cache *s)
 	       slab_held_bytes(&s->sheaf.slab) + (OS_PAGE << s->sheaf.slab.min.order) > limit;
 }
 
-/* Did something become free since *seen? Each number in the sum grows: that of bits that were set,
- * and of grace periods. */
-static bool has_happened(const uint64_t *seen, uint64_t *now)
-{
-	uint64_t marked = os_load_acquire(&slab_marked.n);
-
-	*now = marked + grace_all_done();
-	return slab_is_marking(marked) || *now != os_load_acquire(seen);
-}
-
 static bool reclaim_marked_cache(struct kmem_cache *s)
 {
 	if (!sheaf_drain_marked(&s->sheaf))
@@ -79,28 +73,68 @@ static bool is_marked(const struct kmem_cache *s)
 	       (slab_marks(&s->sheaf.slab) || os_load_relaxed(&s->sheaf.rcu));
 }
 
-/* Visit caches, unless nothing happened since all of them were visited, of which *seen is the
- * number. */
-static bool visit_caches(uint64_t *seen, bool (*wanted)(const struct kmem_cache *s),
-			 bool (*each)(struct kmem_cache *s))
+/* Which caches to visit, and what to do there; returns whether there was anything. */
+struct visits {
+	bool (*wanted)(const struct kmem_cache *s);
+	bool (*each)(struct kmem_cache *s);
+};
+
+static bool visit_all(const struct visits *visits)
 {
-	uint64_t now;
 	bool any = false;
 
-	grace_for_each(grace_poll);
-	if (has_happened(seen, &now)) {
-		for (struct kmem_cache *s = list_next_if(NULL, wanted); s;
-		     s = list_next_if(s, wanted))
-			any |= each(s);
-		os_store_release(seen, now);
+	for (struct kmem_cache *s = list_next_if(NULL, visits->wanted); s;
+	     s = list_next_if(s, visits->wanted))
+		any |= visits->each(s);
+	return any;
+}
+
+/* Of the bits with these numbers. */
+static bool visit_marked(uint64_t from, uint64_t to, const struct visits *visits)
+{
+	bool any = false, lost = to - from > MARK_LAST;
+
+	for (uint64_t number = from; number != to && !lost; number++) {
+		struct kmem_cache *s = list_pin_marked(number, &lost);
+
+		if (!s)
+			continue;
+		if (visits->wanted(s))
+			any |= visits->each(s);
+		list_unpin(s);
 	}
+	return lost ? visit_all(visits) || any : any;
+}
+
+/*
+ * Visit the caches where something may have become free since *seen. After a grace period, or while
+ * a thread is about to set a bit, that may be any (MARKS-F4); else it is those whose bits were set
+ * (MARKS-F5). A bit that is about to be set may have an older number than others that are set, so
+ * then seen->marked stays as it was.
+ */
+static bool visit_caches(struct happened *seen, const struct visits *visits)
+{
+	uint64_t from = os_load_acquire(&seen->marked), to, passed;
+	bool any, marking;
+
+	grace_for_each(grace_poll);
+	to = os_load_acquire(&slab_marked.n);
+	marking = slab_is_marking(to);
+	passed = grace_all_done();
+	if (marking || passed != os_load_relaxed(&seen->passed))
+		any = visit_all(visits);
+	else
+		any = visit_marked(from, to, visits);
+	os_store_release(&seen->passed, passed);
+	if (!marking)
+		os_store_release(&seen->marked, to);
 	sheaf_wait_for_drain();
 	return any;
 }
 
 static bool reclaim_marked(void)
 {
-	return visit_caches(&reclaimed, is_marked, reclaim_marked_cache);
+	return visit_caches(&reclaimed, &(const struct visits){is_marked, reclaim_marked_cache});
 }
 
 static bool retires(const struct kmem_cache *s)
@@ -115,7 +149,7 @@ static bool flush_passed_of(struct kmem_cache *s)
 
 bool reclaim_passed(void)
 {
-	return visit_caches(&flushed, retires, flush_passed_of);
+	return visit_caches(&flushed, &(const struct visits){retires, flush_passed_of});
 }
 
 /* One thread at a time, as for drains. */

@@ -11,8 +11,8 @@
  *                          are left alone: they cannot help.
  *
  * A cache is emptied for this if its marks say that something may be free there, or that a grace
- * period may have passed (slab/drain_marks.h). If nothing was freed and no grace period has passed
- * since all of them were emptied, the list of caches is not even read.
+ * period may have passed (slab/drain_marks.h). After the first time, only caches that were marked
+ * since are visited, unless these were more than 64 or a grace period has passed.
  *
  * Invariants
  *  RECLAIM-R1. Shrinkers run only in calls that may reclaim, in sheaf_trim(), sheaf_set_limits()

@@ -29,6 +29,10 @@
  *      has set a bit and not yet counted it, others find the bit set, free, and end. A free that
  *      empties a slab without its node's lock begins to count before that: if a fork lets its
  *      thread vanish in between, the child looks for the slab.
+ *  MARKS-F5. The cache of each of the last MARK_LAST bits is known by the bit's number, so that a
+ *      thread that knows what was set before visits only those caches. The number is taken first,
+ *      then the cache is stored: a reader that finds a later number taken knows that the place may
+ *      have another cache. A cache that ends takes itself out.
  *
  * Callers: src/slab/, src/percpu/, src/rcu/, src/cache/.
  */
@@ -43,10 +47,13 @@
 #define MARK_SHEAVES  4u
 #define MARK_RETIRED  8u
 
-/* Bits in all caches: how many threads began to set, and how many they set. In a line of its own.
- */
+#define MARK_LAST 64
+
+/* Bits in all caches: how many threads began to set, and how many they set, in a line of their own;
+ * and of which caches. */
 struct slab_marked {
 	uint64_t begun, n;
+	struct slab_cache *of[MARK_LAST] __attribute__((aligned(64)));
 } __attribute__((aligned(64)));
 
 extern struct slab_marked slab_marked;
@@ -57,11 +64,18 @@ void slab_mark_missing(struct slab_cache *cache, unsigned int bit) OS_COLD;
  * there are none. */
 bool slab_marked_after_fork(void);
 
+/* The cache of the bit with this number; NULL: it ended, or *lost: the place has another one. */
+struct slab_cache *slab_marked_cache(uint64_t number, bool *lost);
+/* The cache ends: no bit of it is set any more. */
+void slab_forget_marked(struct slab_cache *cache);
+
 /* Around a change after which a bit is set. */
-static inline void slab_begin_mark(void)
+static inline void slab_begin_mark(struct slab_cache *cache)
 {
-	os_fetch_add(&slab_marked.begun, 1);
+	uint64_t number = os_fetch_add(&slab_marked.begun, 1);
+
 	os_order_rmw();
+	os_store_release(&slab_marked.of[number % MARK_LAST], cache);
 }
 
 static inline void slab_end_mark(void)

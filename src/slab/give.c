@@ -414,7 +414,7 @@ static OS_NOINLINE enum left give_last_nolock(struct slab_cache *cache, struct s
 	enum left left;
 
 	if (!locked)
-		slab_begin_mark();
+		slab_begin_mark(cache);
 	left = subtract(cache, slab, 1, locked ? SLAB_UNUSED : 0);
 	if (left == LEFT_AS_EMPTY && locked)
 		partial_unused(node, slab);

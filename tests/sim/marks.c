@@ -2,7 +2,7 @@
 /*
  * Schedules in which a thread pauses between two steps of a mark, or of a return of memory, while
  * others free and allocate: nothing that is free is missed (MARKS-F1, MARKS-F2, MARKS-F3, MARKS-F4,
- * DEFER-E3, HOLD-H2, src/page/limit.h).
+ * MARKS-F5, DEFER-E3, HOLD-H2, src/page/limit.h).
  */
 #include <sheaf/debug.h>
 #include <sheaf/kmalloc.h>
@@ -151,6 +151,98 @@ static int uncounted_in_child(void *config)
 	reached = has_set_bit;
 	sim_run(FIBRES, fork_at_limit, NULL);
 	return !looks;
+}
+
+/* --- a bit gets its number, and others that come later are set and visited before it is --- */
+
+static struct kmem_cache *other;
+static void *other_objects[2];
+
+static bool is_marking(void)
+{
+	return slab_is_marking(slab_marked.n);
+}
+
+static void reach_limit_with_other(unsigned int fibre, void *unused)
+{
+	other = kmem_cache_create("other", 512, NULL, SLAB_NO_MERGE);
+	for (unsigned int i = 0; i < 2; i++)
+		other_objects[i] = kmem_cache_alloc(other, GFP_KERNEL);
+	kmem_cache_shrink(other);
+	reach_limit(fibre, unused);
+}
+
+/* Its slab stays, because of the other object. */
+static void free_other_and_fail(void)
+{
+	kmem_cache_free(other, other_objects[0]);
+	if (kmem_cache_alloc(fails, GFP_KERNEL))
+		sim_fail("a page beyond the limit");
+	other_objects[0] = kmem_cache_alloc(other, GFP_KERNEL);
+}
+
+static void free_all(void)
+{
+	for (unsigned int i = 0; i < OBJECTS; i++)
+		kmem_cache_free(s, objects[i]);
+}
+
+static void free_around_failure(unsigned int fibre, void *unused)
+{
+	(void)unused;
+	sim_go_to(fibre);
+	if (fibre == PAUSES)
+		free_all();
+	if (fibre == FREES)
+		free_other_and_fail();
+}
+
+static void allocate_freed(unsigned int fibre, void *unused)
+{
+	(void)fibre, (void)unused;
+	if (!kmem_cache_alloc(fails, GFP_KERNEL))
+		sim_fail("NULL, although all objects of two slabs are free");
+}
+
+static int counted_late(void *config)
+{
+	sim_start(config);
+	sim_run(1, reach_limit_with_other, NULL);
+	reached = is_marking;
+	sim_run(FIBRES, free_around_failure, NULL);
+	reached = NULL;
+	begun = paused = false;
+	sim_run(1, allocate_freed, NULL);
+	return !looks;
+}
+
+/* --- so many bits are set that the first ones are no longer known; and a cache has ended --- */
+
+static void set_many(unsigned int fibre, void *unused)
+{
+	struct kmem_cache *ends = kmem_cache_create("ends", 512, NULL, SLAB_NO_MERGE);
+
+	reach_limit_with_other(fibre, unused);
+	kmem_cache_free(ends, kmem_cache_alloc(ends, GFP_KERNEL));
+	kmem_cache_destroy(ends);
+	free_other_and_fail();
+	for (unsigned int i = 0; i < MARK_LAST; i++)
+		if (slab_marked.of[i] == &ends->sheaf.slab)
+			sim_fail("a cache that has ended is known as marked");
+	free_all();
+	for (unsigned int i = 0; i <= MARK_LAST; i++) {
+		kmem_cache_free(other, other_objects[0]);
+		kmem_cache_shrink(other);
+		other_objects[0] = kmem_cache_alloc(other, GFP_KERNEL);
+	}
+	allocate_freed(fibre, unused);
+}
+
+static int forgotten(void *config)
+{
+	sim_start(config);
+	sim_run(1, set_many, NULL);
+	return 0;
 }
 
 /* --- one stray is remembered, and another one joins it while the node is searched --- */
@@ -598,6 +690,8 @@ int main(void)
 
 	failed += sim_in_child(uncounted, &config, &hash) != 0;
 	failed += sim_in_child(uncounted_in_child, &config, &hash) != 0;
+	failed += sim_in_child(counted_late, &config, &hash) != 0;
+	failed += sim_in_child(forgotten, &config, &hash) != 0;
 	failed += sim_in_child(joined, &config, &hash) != 0;
 	failed += sim_in_child(marked, &config, &hash) != 0;
 	failed += sim_in_child(vanished, &config, &hash) != 0;
