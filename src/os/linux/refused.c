@@ -37,8 +37,10 @@ static size_t pages_of_process(int n)
 
 	if (os_file_read("/proc/self/statm", text, sizeof(text)) < 0)
 		return SIZE_MAX / 2;
-	while (n-- > 0 && *at)
-		at += strcspn(at, " ") + 1;
+	while (n-- > 0) {
+		at += strcspn(at, " ");
+		at += *at == ' ';
+	}
 	return strtoul(at, NULL, 10) * os.page_size;
 }
 

@@ -12,7 +12,8 @@
  *      Argued: the key contains the bytes of code in front of the address.
  *  UNWIND-U3. Nothing is read that may not be there. The outermost return address of a coroutine
  *      may be any number: code is read only where a loaded module has it, and a page of a stack
- *      that the program made only after the kernel has read it.
+ *      that the program made only after the kernel has read it. A table that is damaged or cut
+ *      off is read only in the part of the module where it begins.
  *  UNWIND-U4. Nothing is guessed: a walk ends at the first frame that tables do not describe.
  *
  * Takes no lock, allocates nothing, and needs less than a kilobyte of stack. Locks: none.

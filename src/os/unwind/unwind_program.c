@@ -4,6 +4,31 @@
 
 #ifdef UNWIND_TABLES
 
+static uint64_t read_uleb(struct unwind_program *p)
+{
+	return unwind_uleb(&p->at, p->end);
+}
+
+/* Offsets in units of the data's alignment. */
+static int64_t read_offset(struct unwind_program *p)
+{
+	return (int64_t)(read_uleb(p) * (uint64_t)p->data_align);
+}
+
+static int64_t read_signed_offset(struct unwind_program *p)
+{
+	return (int64_t)((uint64_t)unwind_sleb(&p->at, p->end) * (uint64_t)p->data_align);
+}
+
+static uint64_t read_fixed(struct unwind_program *p, unsigned int bytes)
+{
+	uint64_t value = 0;
+
+	for (unsigned int i = 0; i < bytes; i++)
+		value |= (uint64_t)unwind_byte(&p->at, p->end) << (8 * i);
+	return value;
+}
+
 static struct unwind_rule *rule_of(struct unwind_state *state, uint64_t reg)
 {
 	return reg == UNWIND_REG_RA ? &state->ra : reg == UNWIND_REG_FP ? &state->fp : NULL;
@@ -35,14 +60,14 @@ enum expression {
 
 static enum expression read_expression(struct unwind_program *p, int64_t *offset)
 {
-	const uint8_t *at = p->at;
-	uint64_t length = unwind_uleb(&at);
-	const uint8_t *end = at + length;
+	uint64_t length = read_uleb(p);
+	const uint8_t *at = p->at, *end;
 
-	p->at = end;
-	if (!length || *at++ != 0x70 + UNWIND_REG_FP) /* breg */
+	p->strange |= length > (uint64_t)(p->end - at);
+	p->at = end = p->strange ? p->end : at + length;
+	if (unwind_byte(&at, end) != 0x70 + UNWIND_REG_FP) /* breg */
 		return OTHER;
-	*offset = unwind_sleb(&at);
+	*offset = unwind_sleb(&at, end);
 	if (at == end)
 		return FP_PLUS;
 	return at + 1 == end && *at == 0x06 /* deref */ ? AT_FP_PLUS : OTHER;
@@ -70,18 +95,17 @@ static void define_cfa(struct unwind_program *p, uint8_t op)
 	switch (op) {
 	case 0x0c: /* def_cfa */
 	case 0x12: /* def_cfa_sf */
-		p->now.cfa_register = (unsigned int)unwind_uleb(&p->at);
-		p->now.cfa = op == 0x0c ? (int64_t)unwind_uleb(&p->at)
-					: unwind_sleb(&p->at) * p->data_align;
+		p->now.cfa_register = (unsigned int)read_uleb(p);
+		p->now.cfa = op == 0x0c ? (int64_t)read_uleb(p) : read_signed_offset(p);
 		break;
 	case 0x0d: /* def_cfa_register */
-		p->now.cfa_register = (unsigned int)unwind_uleb(&p->at);
+		p->now.cfa_register = (unsigned int)read_uleb(p);
 		break;
 	case 0x0e: /* def_cfa_offset */
-		p->now.cfa = (int64_t)unwind_uleb(&p->at);
+		p->now.cfa = (int64_t)read_uleb(p);
 		break;
 	case 0x13: /* def_cfa_offset_sf */
-		p->now.cfa = unwind_sleb(&p->at) * p->data_align;
+		p->now.cfa = read_signed_offset(p);
 		break;
 	default: /* def_cfa_expression */
 		p->now.cfa_register = read_expression(p, &p->now.cfa) == AT_FP_PLUS
@@ -93,16 +117,16 @@ static void define_cfa(struct unwind_program *p, uint8_t op)
 /* Instructions about a register whose number follows them. */
 static void define_register(struct unwind_program *p, uint8_t op)
 {
-	uint64_t reg = unwind_uleb(&p->at);
+	uint64_t reg = read_uleb(p);
 	int64_t offset = 0;
 	bool known;
 
 	switch (op) {
 	case 0x05: /* offset_extended */
-		set_rule(p, reg, UNWIND_AT_CFA, (int64_t)unwind_uleb(&p->at) * p->data_align);
+		set_rule(p, reg, UNWIND_AT_CFA, read_offset(p));
 		break;
 	case 0x11: /* offset_extended_sf */
-		set_rule(p, reg, UNWIND_AT_CFA, unwind_sleb(&p->at) * p->data_align);
+		set_rule(p, reg, UNWIND_AT_CFA, read_signed_offset(p));
 		break;
 	case 0x06: /* restore_extended */
 		restore(p, reg);
@@ -120,29 +144,18 @@ static void define_register(struct unwind_program *p, uint8_t op)
 		break;
 	default: /* register, val_offset, val_offset_sf */
 		set_rule(p, reg, UNWIND_OTHER, 0);
-		unwind_uleb(&p->at);
+		read_uleb(p);
 	}
 }
 
 /* Instructions whose number is a whole byte. */
 static void run_extended(struct unwind_program *p, uint8_t op)
 {
-	uint16_t distance;
-
 	switch (op) {
 	case 0x00: /* nop */
 		break;
-	case 0x02: /* advance_loc1 */
-		p->location += *p->at++ * p->code_align;
-		break;
-	case 0x03: /* advance_loc2 */
-		memcpy(&distance, p->at, sizeof(distance));
-		p->location += distance * p->code_align;
-		p->at += sizeof(distance);
-		break;
-	case 0x04: /* advance_loc4 */
-		p->location += unwind_u32(p->at) * p->code_align;
-		p->at += sizeof(uint32_t);
+	case 0x02 ... 0x04: /* advance_loc1, 2, 4 */
+		p->location += read_fixed(p, 1u << (op - 2)) * p->code_align;
 		break;
 	case 0x0a:
 		save_state(p);
@@ -162,7 +175,7 @@ static void run_extended(struct unwind_program *p, uint8_t op)
 	case 0x2d: /* negate_ra_state: the return address has a signature; see unwind.c */
 		break;
 	case 0x2e: /* GNU_args_size */
-		unwind_uleb(&p->at);
+		read_uleb(p);
 		break;
 	default:
 		p->strange = true;
@@ -172,15 +185,14 @@ static void run_extended(struct unwind_program *p, uint8_t op)
 void unwind_run(struct unwind_program *p)
 {
 	while (!p->strange && p->at < p->end && p->location <= p->target) {
-		uint8_t op = *p->at++, low = op & 0x3f;
+		uint8_t op = unwind_byte(&p->at, p->end), low = op & 0x3f;
 
 		switch (op >> 6) {
 		case 1: /* advance_loc */
 			p->location += low * p->code_align;
 			break;
 		case 2: /* offset */
-			set_rule(p, low, UNWIND_AT_CFA,
-				 (int64_t)unwind_uleb(&p->at) * p->data_align);
+			set_rule(p, low, UNWIND_AT_CFA, read_offset(p));
 			break;
 		case 3:
 			restore(p, low);

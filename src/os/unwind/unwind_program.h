@@ -55,7 +55,7 @@ struct unwind_state {
 	struct unwind_rule ra, fp;
 };
 
-/* A program that runs up to an address. */
+/* A program that runs up to an address. Behind its end it has zeros. */
 struct unwind_program {
 	const uint8_t *at, *end;
 	uintptr_t location, target;
@@ -81,14 +81,19 @@ bool unwind_state_at(uintptr_t pc, struct unwind_state *state);
  * module has code there. */
 bool unwind_code_at(uintptr_t pc, uintptr_t *from, uintptr_t *end);
 
-/* --- numbers ---------------------------------------------------------------------------------- */
+/* --- numbers: what is not in front of `end` is zero ------------------------------------------- */
 
-static inline uint64_t unwind_uleb(const uint8_t **at)
+static inline uint8_t unwind_byte(const uint8_t **at, const uint8_t *end)
+{
+	return *at < end ? *(*at)++ : 0;
+}
+
+static inline uint64_t unwind_uleb(const uint8_t **at, const uint8_t *end)
 {
 	uint64_t value = 0;
 
 	for (unsigned int shift = 0;; shift += 7) {
-		uint8_t byte = *(*at)++;
+		uint8_t byte = unwind_byte(at, end);
 
 		if (shift < 64)
 			value |= (uint64_t)(byte & 0x7f) << shift;
@@ -97,12 +102,12 @@ static inline uint64_t unwind_uleb(const uint8_t **at)
 	}
 }
 
-static inline int64_t unwind_sleb(const uint8_t **at)
+static inline int64_t unwind_sleb(const uint8_t **at, const uint8_t *end)
 {
 	uint64_t value = 0;
 
 	for (unsigned int shift = 0;;) {
-		uint8_t byte = *(*at)++;
+		uint8_t byte = unwind_byte(at, end);
 
 		if (shift < 64)
 			value |= (uint64_t)(byte & 0x7f) << shift;
