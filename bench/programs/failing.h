@@ -247,9 +247,12 @@ static const struct {
 };
 #define MISUSES (sizeof(misuses) / sizeof(misuses[0]))
 
+static size_t reports;
+
 static void ignore(void *data, const char *text, size_t length)
 {
 	(void)data, (void)text, (void)length;
+	reports++;
 }
 
 static void measure_misuses(void)
@@ -262,11 +265,14 @@ static void measure_misuses(void)
 	gone = make("gone", SLAB_NO_SHEAVES);
 	kmem_cache_destroy(gone);
 	kmem_cache_free(partial, freed);
+	reports = 0;
 	for (unsigned int i = 0; i < MISUSES; i++) {
 		snprintf(name, sizeof(name), "%s-reported", misuses[i].name);
 		if (wanted(misuses[i].name))
 			measure(name, NULL, misuses[i].call, true);
 	}
+	if (*options.only && !reports)
+		fail("a free was not reported");
 	for (size_t i = 0; i < FEW * options.caches; i++)
 		kmem_cache_free(others[i % options.caches], foreign);
 	for (unsigned int i = 0; i < MISUSES; i++)

@@ -32,7 +32,7 @@ MISUSES = {"foreign": "no object", "kfree-foreign": "no object, kfree()", "inter
            "null": "the cache is NULL", "destroyed": "the cache was destroyed",
            "foreign-elsewhere": "no object, in turn"}
 REPORTED = "-reported"
-CHECKS = ("check_double", "slab_debug=FZPU")
+CHECKS = ("slab_check_double", "slab_debug=FZPU")
 CHECKED = ("foreign", "interior", "double", "wrong-cache")
 PEERS_CALL = "addresses-GFP_KERNEL"
 
