@@ -26,6 +26,8 @@ void sim_fail(const char *format, ...)
 	vsnprintf(line + length, sizeof(line) - (size_t)length, format, arguments);
 	va_end(arguments);
 	fprintf(stderr, "%s\n", line);
+	if (!sim.config.trace)
+		trace_print_last();
 	abort();
 }
 
@@ -200,18 +202,11 @@ void sim_pass(void)
 	sim_go_on(chosen);
 }
 
-void os_sim_step(void)
+/* Another fibre may continue before this one does what it announced. */
+static void choose(struct fibre *fibre)
 {
-	struct fibre *fibre = sim.current;
 	uint64_t dice;
 
-	if (fibre == &sim.outside)
-		return;
-	fibre->steps++;
-	if (++sim.steps > sim.config.max_steps)
-		sim_fail("no progress: more than max_steps steps");
-	if (os_reports && sim.config.silent)
-		sim_fail("the library reported something, and nothing was misused");
 	if (sim.config.decide) {
 		struct fibre *next = &sim.fibres[sim.config.decide((unsigned)(fibre - sim.fibres))];
 
@@ -228,6 +223,32 @@ void os_sim_step(void)
 	} else if ((dice >> 32 & 0xffff) < sim.config.switching) {
 		sim_pass();
 	}
+}
+
+/* The fibre does now what it announced. */
+static inline void note_access(const struct fibre *fibre, struct sim_access access)
+{
+	struct trace *trace = &sim.traces[sim.nr_traces++ % SIM_TRACES];
+
+	*trace = (struct trace){sim.steps, fibre, fibre->cpu, access};
+	if (sim.config.trace)
+		trace_print(trace);
+}
+
+void os_sim_step(const struct os_step *step, const volatile void *address, size_t size)
+{
+	struct fibre *fibre = sim.current;
+
+	if (fibre == &sim.outside)
+		return;
+	fibre->steps++;
+	if (++sim.steps > sim.config.max_steps)
+		sim_fail("no progress: more than max_steps steps");
+	if (os_reports && sim.config.silent)
+		sim_fail("the library reported something, and nothing was misused");
+	fibre->next = (struct sim_access){step, address, size};
+	choose(fibre);
+	note_access(fibre, (struct sim_access){step, address, size});
 }
 
 bool os_sim_section_enter(struct slot *slot)

@@ -3,7 +3,8 @@
  * The simulator: the library's own sources on simulated CPUs (docs/design.md, R11).
  *
  * Threads are fibres of one real thread. Before every seam call (an atomic operation, a lock, a
- * barrier, a memory call, a yield) a scheduler driven by the seed may switch to another fibre:
+ * barrier, a memory call, a yield) the fibre says what it is about to do (os/step.h), and a
+ * scheduler driven by the seed may switch to another fibre:
  *
  *   fibres on different CPUs   interleave; a section in progress does not notice
  *   fibres on the same CPU     preempt each other: the preempted fibre's section is aborted
@@ -24,6 +25,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "os/step.h"
 
 #define SIM_ALWAYS 65536u /* a probability of one */
 
@@ -65,6 +68,7 @@ struct sim_config {
 	bool patient;	      /* waits with a timeout do not end: missing wake-ups are found */
 	unsigned int step_ns; /* how far the clock advances per step; 0: 1000 */
 	uint64_t max_steps;   /* a longer run makes no progress: it is reported and aborted */
+	bool trace;	      /* print each step; without it, a failure prints the last ones */
 
 	/*
 	 * If set, this function instead of chance decides which fibre continues, for fibres that
@@ -118,7 +122,7 @@ bool sim_reserved(uintptr_t address);
  * has the handles, 2 is the first CPU's. False if there is none. */
 bool sim_row(uintptr_t address, unsigned int *row, uintptr_t *begin);
 
-/* Print one line with the seed, then abort(). */
+/* Print one line with the seed, and the last steps, then abort(). */
 void sim_fail(const char *format, ...) __attribute__((format(printf, 1, 2), noreturn));
 
 /* Call run(data) in a forked child, because the library keeps its state for the life of a process.

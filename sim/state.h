@@ -15,9 +15,17 @@
 #include "os/lock.h"
 #include "os/machine.h"
 #include "os/section.h"
+#include "os/step.h"
 #include "sim/sim.h"
 
 struct stack; /* the stack of a fibre while another one runs */
+
+/* What a step announces. */
+struct sim_access {
+	const struct os_step *step;
+	const volatile void *address;
+	size_t size;
+};
 
 struct fibre {
 	struct stack *stack;
@@ -32,8 +40,18 @@ struct fibre {
 	uint32_t held_ranks;	       /* bits */
 	uint32_t nr_held[OS_RANK_MAX]; /* more than one of a rank: fork() takes them all */
 	struct os_current group;
-	uint64_t steps; /* its own steps */
+	uint64_t steps;		/* its own steps */
+	struct sim_access next; /* when it continues */
 	uint64_t held_since[OS_RANK_MAX];
+};
+
+#define SIM_TRACES 32 /* steps that a failure shows */
+
+struct trace {
+	uint64_t number; /* 0: none yet */
+	const struct fibre *fibre;
+	unsigned int cpu;
+	struct sim_access access;
 };
 
 struct sim {
@@ -52,6 +70,8 @@ struct sim {
 	void (*body)(unsigned int fibre, void *data);
 	void *data;
 	size_t committed;
+	struct trace traces[SIM_TRACES];
+	uint64_t nr_traces;
 	uint64_t longest_hold[OS_RANK_MAX];
 };
 
@@ -66,6 +86,17 @@ void sim_pass(void);
 /* Like sim_pass(), to this fibre, which waits for nothing. */
 void sim_go_on(struct fibre *fibre);
 void sim_abort_section(struct fibre *fibre);
+
+/* A step of a call that src/os/ only declares. */
+#define sim_step(kind, address, size)                                                              \
+	({                                                                                         \
+		static const struct os_step step_ = {OS_STEP_##kind, NULL};                        \
+		os_sim_step(&step_, (address), (size));                                            \
+	})
+
+/* Print a step, or the last ones, to stderr. */
+void trace_print(const struct trace *trace);
+void trace_print_last(void);
 
 /* A stack on which entry() will run; it must never return. */
 struct stack *stack_new(void (*entry)(void));

@@ -44,7 +44,7 @@ void os_lock(struct os_lock *lock)
 	if (sim.current->held_ranks >> lock->rank)
 		sim_fail("a lock of rank %u is taken with ranks %#x held", lock->rank,
 			 sim.current->held_ranks);
-	os_sim_step();
+	sim_step(LOCK, lock, sizeof(lock->word));
 	while (lock->word) {
 		if (sim.current == &sim.outside)
 			sim_fail("a lock of rank %u is held when everything is quiet", lock->rank);
@@ -56,7 +56,7 @@ void os_lock(struct os_lock *lock)
 
 bool os_trylock(struct os_lock *lock)
 {
-	os_sim_step();
+	sim_step(TRYLOCK, lock, sizeof(lock->word));
 	if (lock->word)
 		return false;
 	hold(lock);
@@ -65,7 +65,7 @@ bool os_trylock(struct os_lock *lock)
 
 void os_unlock(struct os_lock *lock)
 {
-	os_sim_step();
+	sim_step(UNLOCK, lock, sizeof(lock->word));
 	if (!lock->word || !(sim.current->held_ranks >> lock->rank & 1))
 		sim_fail("a lock of rank %u is released by a fibre that does not hold it",
 			 lock->rank);
@@ -96,7 +96,7 @@ void os_wait(uint32_t *word, uint32_t value, uint32_t ms)
 
 	if (sim.current->held_ranks)
 		sim_fail("waits with ranks %#x held", sim.current->held_ranks);
-	os_sim_step();
+	sim_step(WAIT, word, sizeof(*word));
 	if (*word != value)
 		return;
 	if (fibre == &sim.outside)
@@ -114,7 +114,7 @@ void os_wake(uint32_t *word)
 {
 	unsigned int first = sim_below(sim.nr_fibres + 1);
 
-	os_sim_step();
+	sim_step(WAKE, word, sizeof(*word));
 	for (unsigned int i = 0; i < sim.nr_fibres; i++) {
 		struct fibre *fibre = &sim.fibres[(first + i) % sim.nr_fibres];
 

@@ -43,7 +43,7 @@ void os_report_start(void)
 
 unsigned int os_cpu(void)
 {
-	os_sim_step();
+	sim_step(CPU, NULL, 0);
 	return sim.current->cpu;
 }
 
@@ -72,7 +72,7 @@ bool os_registered(void)
 
 bool os_membarrier(void)
 {
-	os_sim_step();
+	sim_step(BARRIER, NULL, 0);
 	if (os.backend != OS_BACKEND_RSEQ)
 		return true;
 	if (sim.faults && sim_chance(sim.config.membarrier_refused))
@@ -119,7 +119,7 @@ uint32_t os_thread(void)
 
 void os_sleep_briefly(void)
 {
-	os_sim_step();
+	sim_step(SLEEP, NULL, 0);
 	if (sim.config.prices)
 		sim.config.prices->sleep(BRIEFLY_NS);
 	else if (sim.current != &sim.outside)

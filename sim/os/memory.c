@@ -33,9 +33,9 @@ static uintptr_t next_address = FIRST_ADDRESS;
 static char *areas[MAX_AREAS];
 static unsigned int nr_areas;
 
-static bool refused(void)
+static bool refused(void *address, size_t size)
 {
-	os_sim_step();
+	sim_step(MEMORY, address, size);
 	return sim.faults && sim_chance(sim.config.no_memory);
 }
 
@@ -54,7 +54,7 @@ static char *map(size_t size, int protection)
 
 void *os_reserve(size_t size)
 {
-	return refused() ? NULL : map(os_round_up(size), PROT_READ);
+	return refused(NULL, size) ? NULL : map(os_round_up(size), PROT_READ);
 }
 
 void os_unreserve(void *address, size_t size)
@@ -69,8 +69,7 @@ void os_refusal(char *text, size_t size)
 
 bool os_allow_reads(void *address, size_t size)
 {
-	(void)address, (void)size;
-	return !refused();
+	return !refused(address, size);
 }
 
 size_t os_address_limit(void)
@@ -90,7 +89,7 @@ bool os_memory_refresh(void)
 
 bool os_commit(void *address, size_t size)
 {
-	if (refused())
+	if (refused(address, size))
 		return false;
 	if (sim.faults && sim.config.memory && sim.committed + size > sim.config.memory)
 		return false;
@@ -111,7 +110,7 @@ bool os_discard(void *address, size_t size, bool locked)
 	uintptr_t begin = os_round_up((uintptr_t)address);
 	uintptr_t end = os_round_down((uintptr_t)address + size);
 
-	if (refused() && !locked)
+	if (refused(address, size) && !locked)
 		return false;
 	if (begin >= end)
 		return true;
@@ -123,8 +122,7 @@ bool os_discard(void *address, size_t size, bool locked)
 
 bool os_hide(void *address, size_t size)
 {
-	(void)address, (void)size;
-	return !refused();
+	return !refused(address, size);
 }
 
 void os_unhide(void *address, size_t size)
@@ -153,7 +151,7 @@ char *os_map_rows(unsigned int n, const struct slot *slot)
 	struct template_file template;
 	char *rows;
 
-	if (refused())
+	if (refused(NULL, size))
 		return NULL;
 	if (nr_areas + n > MAX_AREAS)
 		sim_fail("more than %u areas of slots", MAX_AREAS);

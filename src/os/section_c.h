@@ -82,7 +82,7 @@ static inline bool c_section_live(void)
 }
 
 #define c_section_commit(where, value)                                                             \
-	(os_sim_step(),                                                                            \
+	(os_step(COMMIT, (where), sizeof(*(where)), #where),                                       \
 	 c_section_live() && (__atomic_store_n((where), (value), __ATOMIC_RELEASE), true))
 
 /*
@@ -90,7 +90,7 @@ static inline bool c_section_live(void)
  */
 #define c_section_store(where, value)                                                              \
 	do {                                                                                       \
-		os_sim_step();                                                                     \
+		os_step(WRITE, (where), sizeof(*(where)), #where);                                 \
 		if (c_section_live())                                                              \
 			__atomic_store_n((where), (value), __ATOMIC_RELAXED);                      \
 	} while (0)

@@ -128,11 +128,14 @@ void reader_leaves(void)
 
 /* --- words ----------------------------------------------------------------------------------- */
 
-static void step(void)
+static void step(enum os_step_kind kind, const void *at)
 {
+	static const struct os_step steps[] = {[OS_STEP_LOAD] = {OS_STEP_LOAD, NULL},
+					       [OS_STEP_STORE] = {OS_STEP_STORE, NULL},
+					       [OS_STEP_FENCE] = {OS_STEP_FENCE, NULL}};
 	unsigned int fibre = running;
 
-	os_sim_step();
+	os_sim_step(&steps[kind], at, at ? sizeof(uint64_t) : 0);
 	running = fibre;
 }
 
@@ -151,7 +154,7 @@ void word_look(const void *at)
 	unsigned int i = node_with(at);
 
 	if (running != WRITER && (i == NODES || touched[i] & bit_of(at, i)))
-		step();
+		step(OS_STEP_LOAD, at);
 	check_alive(at, "loads");
 }
 
@@ -165,7 +168,7 @@ static void hold(void *at, uint64_t value)
 static void let_go(void)
 {
 	while (nr_held) {
-		step();
+		step(OS_STEP_STORE, held[nr_held - 1].at);
 		nr_held--;
 		*(uint64_t *)held[nr_held].at = held[nr_held].value;
 	}
@@ -211,7 +214,7 @@ static bool stores_otherwise(void *at, uint64_t value)
 		filled = *node;
 		memset(node, 0, NODE_BYTES);
 		*(uint64_t *)at = value;
-		step();
+		step(OS_STEP_STORE, node);
 		*node = filled;
 	} else {
 		return false;
@@ -226,12 +229,12 @@ void word_store(void *at, uint64_t value)
 	check_alive(at, "stores to");
 	if (learning && i < NODES)
 		touched[i] |= bit_of(at, i);
-	step();
+	step(OS_STEP_STORE, at);
 	if (planted == PLANT_NONE || !stores_otherwise(at, value))
 		*(uint64_t *)at = value;
 	/* Readers must already see all stores that belong before this one. */
 	if (is_node((void *)value))
-		step();
+		step(OS_STEP_FENCE, NULL);
 }
 
 /* --- in place of libsheaf --------------------------------------------------------------------- */
@@ -287,7 +290,7 @@ void kmem_cache_free_rcu(struct kmem_cache *s, void *object)
 	unsigned int i = live_node(object, "kmem_cache_free_rcu");
 
 	(void)s;
-	step();
+	step(OS_STEP_FENCE, NULL);
 	nodes.state[i] = RETIRED;
 	nodes.waits_for[i] = inside;
 	if (!inside || planted == PLANT_NO_GRACE || planted == PLANT_RETIRE_FIRST)
