@@ -18,6 +18,9 @@
 
 /* What cache_alloc() and cache_free() do if their section did not. */
 void *cache_alloc_rest(struct kmem_cache *s, gfp_t flags);
+#ifdef HAVE_RSEQ
+void *cache_alloc_ahead(struct kmem_cache *s, gfp_t flags);
+#endif
 void cache_free_rest(struct kmem_cache *s, void *object);
 
 /* The sections alone. False: the cache's word is not an index, or the section left. */
@@ -50,10 +53,19 @@ static OS_ALWAYS_INLINE bool cache_push(struct kmem_cache *s, void *object)
 /* kmem_cache_alloc(), and kmem_cache_free() of a cache that is not NULL. */
 static OS_ALWAYS_INLINE void *cache_alloc(struct kmem_cache *s, gfp_t flags)
 {
+#ifdef HAVE_RSEQ
+	uint32_t by = os_load_relaxed(&s->words.pop_by);
 	void *object;
 
-	if (os_likely(!(flags & ~SHEAF_GFP_PLAIN)) && os_likely(cache_pop(s, &object)))
-		return object;
+	if (os_likely(!(flags & ~SHEAF_GFP_PLAIN))) {
+		if (os_unlikely(by <= SHEAF_BY_CALL)) {
+			if (by == BY_AHEAD)
+				return cache_alloc_ahead(s, flags);
+		} else if (os_likely(rseq_pop(s->words.area, by, (char *)s, &object))) {
+			return object;
+		}
+	}
+#endif
 	return cache_alloc_rest(s, flags);
 }
 

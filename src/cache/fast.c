@@ -260,14 +260,21 @@ static OS_NOINLINE void *alloc_zeroed(struct kmem_cache *s, gfp_t flags)
 	cache_zero(s, object);
 	return object;
 }
+
+/* The cache's objects flow one way: fetch the next one's line while this one is used. */
+OS_FAST OS_NOINLINE void *cache_alloc_ahead(struct kmem_cache *s, gfp_t flags)
+{
+	void *object;
+
+	if (os_likely(rseq_pop_ahead(s->words.area, os.id_offset, (char *)s, &object)))
+		return object;
+	return alloc_slow(s, flags);
+}
 #endif
 
 OS_FAST OS_NOINLINE void *cache_alloc_rest(struct kmem_cache *s, gfp_t flags)
 {
 	uint32_t by = os_load_relaxed(&s->words.pop_by);
-#ifdef HAVE_RSEQ
-	void *object;
-#endif
 
 	if (by == BY_TABLE)
 		return os_load_relaxed(&s->calls.alloc)(s, flags);
@@ -276,9 +283,6 @@ OS_FAST OS_NOINLINE void *cache_alloc_rest(struct kmem_cache *s, gfp_t flags)
 		return account_alloc_fast(s, flags);
 	if (flags & ~SHEAF_GFP_PLAIN)
 		return alloc_zeroed(s, flags);
-	if (by == BY_AHEAD &&
-	    os_likely(rseq_pop_ahead(s->words.area, os.id_offset, (char *)s, &object)))
-		return object;
 #endif
 	return alloc_slow(s, flags);
 }
