@@ -16,12 +16,12 @@
 #define BY_AHEAD   1u
 #define BY_CHARGED 2u
 
-/* What cache_alloc() and cache_free() do if their section did not. */
-void *cache_alloc_rest(struct kmem_cache *s, gfp_t flags);
+/* What cache_alloc() and cache_free() do if their section did not: what the cache's word says. */
+void *cache_alloc_by_word(struct kmem_cache *s, gfp_t flags);
 #ifdef HAVE_RSEQ
 void *cache_alloc_ahead(struct kmem_cache *s, gfp_t flags);
 #endif
-void cache_free_rest(struct kmem_cache *s, void *object);
+void cache_free_by_word(struct kmem_cache *s, void *object);
 
 /* The sections alone. False: the cache's word is not an index, or the section left. */
 static OS_ALWAYS_INLINE bool cache_pop(struct kmem_cache *s, void **object)
@@ -66,13 +66,13 @@ static OS_ALWAYS_INLINE void *cache_alloc(struct kmem_cache *s, gfp_t flags)
 		}
 	}
 #endif
-	return cache_alloc_rest(s, flags);
+	return cache_alloc_by_word(s, flags);
 }
 
 static OS_ALWAYS_INLINE void cache_free(struct kmem_cache *s, void *object)
 {
 	if (os_unlikely(!cache_push(s, object)))
-		cache_free_rest(s, object);
+		cache_free_by_word(s, object);
 }
 
 /*
@@ -87,7 +87,7 @@ static OS_ALWAYS_INLINE void cache_free_found(struct kmem_cache *s, void *object
 	    os_likely(rseq_push(os.rseq_offset, os.id_offset, (char *)s, object)))
 		return;
 #endif
-	cache_free_rest(s, object);
+	cache_free_by_word(s, object);
 }
 
 /*

@@ -7,25 +7,15 @@
  *   os.id_offset           the section                   the section
  *   BY_AHEAD               one with a prefetch           -
  *   BY_CHARGED             account_fast.c                account_fast.c
- *   BY_TABLE               its `calls`, below            the same
+ *   BY_TABLE               its `calls` (table.c)         the same
  *
  * Words lead to their code by direct branches, since indirect ones are dear on CPUs that restrict
- * them. `calls` is for the trylock backend, for caches with counted events, samples or checks, and
- * for those without sheaves.
+ * them.
  */
-
 #include "cache/account.h"
-#include "cache/hardened.h"
-#include "cache/publish.h"
-#include "debug/guard.h"
-#include "os/probe.h"
-#include "os/section_c.h"
-#include "page/limit.h"
 #include "percpu/remote.h"
-#include "slab/drain_marks.h"
-#include "slab/stat.h"
 
-static OS_COLD void *alloc_slow(struct kmem_cache *s, gfp_t flags)
+OS_COLD void *cache_alloc_unpopped(struct kmem_cache *s, gfp_t flags)
 {
 	void *object;
 
@@ -36,213 +26,12 @@ static OS_COLD void *alloc_slow(struct kmem_cache *s, gfp_t flags)
 	return object;
 }
 
-static OS_COLD void free_slow(struct kmem_cache *s, void *object)
+OS_COLD void cache_free_unpushed(struct kmem_cache *s, void *object)
 {
 	if (sheaf_push_freed(&s->sheaf, (char *)s, object))
 		return;
 	cache_free_slow(s, object, cache_free_call(s));
 	cache_leave();
-}
-
-/* pop, push: sections of `handle` and `object`. */
-#define DEFINE_CALLS(suffix, pop, push)                                                            \
-	static OS_FAST void *alloc_##suffix(struct kmem_cache *s, gfp_t flags)                     \
-	{                                                                                          \
-		char *handle = (char *)s;                                                          \
-		void *popped, **object = &popped;                                                  \
-                                                                                                   \
-		if (os_likely(!(flags & ~SHEAF_GFP_PLAIN)) && os_likely(pop))                      \
-			return popped;                                                             \
-		return alloc_slow(s, flags);                                                       \
-	}                                                                                          \
-                                                                                                   \
-	static OS_FAST void free_##suffix(struct kmem_cache *s, void *object)                      \
-	{                                                                                          \
-		char *handle = (char *)s;                                                          \
-                                                                                                   \
-		if (!os_likely(push))                                                              \
-			free_slow(s, object);                                                      \
-	}
-
-CALLS_FOR_EACH(DEFINE_CALLS, plain)
-
-/*
- * SLAB_NO_SHEAVES: a section would find nothing. One object goes straight from a slab to the caller
- * and back; samples, debug caches and what else is not plain take the slow calls.
- */
-static bool is_plain(const struct kmem_cache *s)
-{
-	return !cache_is_checked(s) && !os_load_relaxed(&s->sheaf.sampled) &&
-	       !slab_has_deferred(&s->sheaf.slab);
-}
-
-static void *alloc_no_sheaf(struct kmem_cache *s, gfp_t flags)
-{
-	unsigned int node = os_node();
-	void *object;
-
-	if ((flags & ~SHEAF_GFP_PLAIN) || !is_plain(s) || page_is_above_soft() ||
-	    slab_take(&s->sheaf.slab, node, SLAB_PREFER_NODE, &object, 1) != 1)
-		return alloc_slow(s, flags);
-	probe(alloc_slow, s->name, s->sheaf.slab.object_size, node);
-	stat_add(&s->sheaf.slab, STAT_alloc_slowpath, 1);
-	tsan_acquire(object);
-	cache_leave();
-	return object;
-}
-
-static void free_no_sheaf(struct kmem_cache *s, void *object)
-{
-	if (!object)
-		return;
-	if (tsan_is_on())
-		cache_tell_freed(s, object);
-	if (is_plain(s) && !guard_range.size) {
-		stat_add(&s->sheaf.slab, STAT_free_slowpath, 1);
-		slab_give(&s->sheaf.slab, &object, 1, cache_free_call(s));
-	} else {
-		cache_give(s, &object, 1, cache_free_call(s));
-	}
-	cache_leave();
-}
-
-/* For programs that are built with the thread sanitizer. */
-static void *alloc_tsan(struct kmem_cache *s, gfp_t flags)
-{
-	void *object = alloc_plain_trylock(s, flags);
-
-	tsan_acquire(object);
-	return object;
-}
-
-static void free_tsan(struct kmem_cache *s, void *object)
-{
-	cache_tell_freed(s, object);
-	free_plain_trylock(s, object);
-}
-
-/* slab_strict_numa: allocations that name no node follow the thread's memory policy. */
-static void *alloc_strict(struct kmem_cache *s, gfp_t flags)
-{
-	int node = os_policy_node();
-
-	if (flags & __GFP_ACCOUNT && groups_exist())
-		return account_alloc(s, flags, node == OS_NO_NODE ? NUMA_NO_NODE : node);
-	return cache_alloc_node(s, flags, node == OS_NO_NODE ? NUMA_NO_NODE : node);
-}
-
-bool cache_is_plain(const struct kmem_cache *s)
-{
-	return os.backend == OS_BACKEND_RSEQ && !(s->flags & (SLAB_NO_SHEAVES | CACHE_HARDENED)) &&
-	       !(s->flags & DEBUG_SAMPLE && os.counting) && !cache_follows_policy();
-}
-
-struct cache_calls cache_base_calls(struct kmem_cache *s)
-{
-	bool sampled = s->flags & DEBUG_SAMPLE && os.counting;
-	struct cache_calls calls = CALLS_FOR(plain, sampled);
-
-	if (tsan_is_on())
-		calls = CACHE_CALLS(tsan);
-	if (s->flags & SLAB_NO_SHEAVES)
-		calls = CACHE_CALLS(no_sheaf);
-	if (cache_is_hardened(s))
-		calls = hardened_calls(sampled);
-	if (cache_follows_policy())
-		calls.alloc = alloc_strict;
-	return calls;
-}
-
-/*
- * The word of a cache whose calls are one section each, and of one that charges. The memory
- * sanitizer does not see what a section in place returns; and sections in place know one layout of
- * slots.
- */
-static uint32_t row_word(const struct kmem_cache *s, bool charges)
-{
-#ifdef HAVE_RSEQ /* not in the simulator, whose sections the table has */
-	if (SHEAF_SLOT_WORDS == 192 && cache_is_plain(s) && !os.counting && !(os.tools & TOOL_MSAN))
-		return charges ? BY_CHARGED : os.id_offset;
-#endif
-	(void)s, (void)charges;
-	return BY_TABLE;
-}
-
-void cache_choose_words(struct kmem_cache *s)
-{
-	uint32_t accounted = os_load_relaxed(&s->accounted);
-
-	os_store_release(&s->words.push_by, row_word(s, accounted));
-	/* Other threads may exchange it: choose_pop(). */
-	if (!accounted || accounted == ACCOUNT_ALL)
-		os_store_release(&s->words.pop_by, row_word(s, accounted));
-}
-
-void cache_choose_calls(struct kmem_cache *s)
-{
-	s->calls = account_calls(s, cache_base_calls(s));
-	s->words.area = os.rseq_offset;
-	s->words.pop_by = row_word(s, false);
-	cache_choose_words(s);
-	if (cache_is_leaked(s))
-		cache_refuse_allocations(s);
-#ifdef HAVE_RSEQ
-	s->retires_at_once = os.backend == OS_BACKEND_RSEQ && !cache_is_hardened(s);
-#endif
-}
-
-static void *alloc_destroyed(struct kmem_cache *s, gfp_t flags)
-{
-	(void)flags;
-	os_misuse(NULL,
-		  "kmem_cache_alloc(%p): this cache was destroyed; returning NULL. Destroy it "
-		  "after its last use",
-		  (void *)s);
-	return NULL;
-}
-
-static void free_destroyed(struct kmem_cache *s, void *object)
-{
-	os_misuse(NULL,
-		  "kmem_cache_free(%p, %p): this cache was destroyed; the pointer is ignored. "
-		  "Destroy the cache after its last use",
-		  (void *)s, object);
-}
-
-/* Exchange the word only for its counterpart: the cache may charge, or be being destroyed. */
-static void choose_pop(struct kmem_cache *s)
-{
-	uint32_t one_way, word;
-
-	do {
-		one_way = os_load_relaxed(&s->sheaf.one_way);
-		word = one_way ? os.id_offset : BY_AHEAD;
-		if (word != BY_TABLE && os_load_relaxed(&s->words.pop_by) == word)
-			os_cmpxchg(&s->words.pop_by, &word, one_way ? BY_AHEAD : os.id_offset);
-		/* Several threads may do this: the fence pairs with the same one in another
-		 * thread. */
-		os_fence();
-	} while (os_load_relaxed(&s->sheaf.one_way) != one_way);
-}
-
-OS_COLD void cache_flow_changed(struct kmem_cache *s)
-{
-	os_exchange(&s->sheaf.flow_changed, 0);
-	choose_pop(s);
-	publish_capacity(s);
-}
-
-void cache_refuse_calls(struct kmem_cache *s)
-{
-	os_store_release(&s->words.push_by, BY_TABLE);
-	os_store_release(&s->calls.free, free_destroyed);
-	cache_refuse_allocations(s);
-}
-
-void cache_refuse_allocations(struct kmem_cache *s)
-{
-	os_store_release(&s->words.pop_by, BY_TABLE);
-	os_store_release(&s->calls.alloc, alloc_destroyed);
 }
 
 /* --- the calls of programs -------------------------------------------------------------------- */
@@ -256,7 +45,7 @@ static OS_NOINLINE void *alloc_zeroed(struct kmem_cache *s, gfp_t flags)
 	if (os_unlikely((flags & ~SHEAF_GFP_PLAIN) != __GFP_ZERO) ||
 	    os_unlikely(s->sheaf.slab.ctor) ||
 	    os_unlikely(!rseq_pop(s->words.area, os.id_offset, (char *)s, &object)))
-		return alloc_slow(s, flags);
+		return cache_alloc_unpopped(s, flags);
 	cache_zero(s, object);
 	return object;
 }
@@ -268,11 +57,11 @@ OS_FAST OS_NOINLINE void *cache_alloc_ahead(struct kmem_cache *s, gfp_t flags)
 
 	if (os_likely(rseq_pop_ahead(s->words.area, os.id_offset, (char *)s, &object)))
 		return object;
-	return alloc_slow(s, flags);
+	return cache_alloc_unpopped(s, flags);
 }
 #endif
 
-OS_FAST OS_NOINLINE void *cache_alloc_rest(struct kmem_cache *s, gfp_t flags)
+OS_FAST OS_NOINLINE void *cache_alloc_by_word(struct kmem_cache *s, gfp_t flags)
 {
 	uint32_t by = os_load_relaxed(&s->words.pop_by);
 
@@ -284,10 +73,10 @@ OS_FAST OS_NOINLINE void *cache_alloc_rest(struct kmem_cache *s, gfp_t flags)
 	if (flags & ~SHEAF_GFP_PLAIN)
 		return alloc_zeroed(s, flags);
 #endif
-	return alloc_slow(s, flags);
+	return cache_alloc_unpopped(s, flags);
 }
 
-OS_FAST OS_NOINLINE void cache_free_rest(struct kmem_cache *s, void *object)
+OS_FAST OS_NOINLINE void cache_free_by_word(struct kmem_cache *s, void *object)
 {
 	uint32_t by = os_load_relaxed(&s->words.push_by);
 
@@ -298,7 +87,7 @@ OS_FAST OS_NOINLINE void cache_free_rest(struct kmem_cache *s, void *object)
 		account_free_fast(s, object);
 #endif
 	else
-		free_slow(s, object);
+		cache_free_unpushed(s, object);
 }
 
 SHEAF_PUBLIC OS_FAST void *__kmem_cache_alloc(struct kmem_cache *s, gfp_t flags)
@@ -310,7 +99,7 @@ SHEAF_PUBLIC OS_FAST void *kmem_cache_zalloc(struct kmem_cache *s, gfp_t flags)
 {
 	if (os_unlikely(!s))
 		return (void *)cache_report_null("kmem_cache_zalloc");
-	return cache_alloc_rest(s, flags | __GFP_ZERO);
+	return cache_alloc_by_word(s, flags | __GFP_ZERO);
 }
 
 static OS_COLD void free_to_null(void *object)

@@ -25,6 +25,12 @@ static inline void cache_leave(void)
 		control_look();
 }
 
+/* After a pop or a push that was not done: the rest of the allocation or free. */
+void *cache_alloc_unpopped(struct kmem_cache *s, gfp_t flags);
+void cache_free_unpushed(struct kmem_cache *s, void *object);
+
+/* --- table.c ---------------------------------------------------------------------------------- */
+
 /* Set the calls of a cache, by its flags and the options. No other thread may use the cache
  * meanwhile. */
 void cache_choose_calls(struct kmem_cache *s);

@@ -21,7 +21,7 @@
  *
  * Direction. A sheaf records which CPU's frees filled it. If one CPU allocates objects that another
  * CPU freed, allocations prefetch the lines of objects, which the other CPU's cache still holds
- * (src/cache/fast.c). For a cache whose CPUs allocate the objects that they freed, this would only
+ * (src/cache/table.c). For a cache whose CPUs allocate the objects that they freed, this would only
  * be a cost. `flow` counts sheaves from other CPUs, minus twice those from the same CPU, and
  * decides with hysteresis. Each CPU counts by itself and adds a part at a time, because all slow
  * paths read the cache's words.

@@ -2,7 +2,7 @@
 /*
  * What a later library may have: other kmalloc() sizes, more, and larger (kmalloc/kmalloc.h); and
  * the words of a slot in other places (os/section.h), where a section in place finds 0 instead of
- * the main sheaf. So this library leaves the words of caches 0 (row_word() in cache/fast.c).
+ * the main sheaf. So this library leaves the words of caches 0 (row_word() in cache/table.c).
  */
 #define SHEAF_SLOT_WORDS 200
 
