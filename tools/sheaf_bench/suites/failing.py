@@ -20,7 +20,7 @@ from .bulk import with_options
 from .cells import NOTHING, Cell, Part, cell, intervals, measure, notes, ratio_cell, samples
 from .suite import Settings, Suite, Table
 
-NS, STEPS, HELD = "ns/call", "steps/call", "steps with a lock"
+NS, STEPS, HELD = "ns/call", "steps/call", "steps/hold"
 NAME = "failing"
 ORDER = "slab_max_order=0"  # slabs of two objects, so that a million are quickly made
 SITUATIONS = ((1, 1), (100, 1), (10_000, 1), (1, 1000), (1, 1_000_000))  # caches, partial slabs
