@@ -47,17 +47,6 @@ static void set_room(struct debug_cache *debug)
 	debug->extra.after = zones ? RIGHT : 0;
 }
 
-/* The slabs that this cache gets; false if not even one object fits. */
-static bool try_layout(struct slab_cache *cache, struct slab_request *request)
-{
-	if (!slab_cache_init(cache, request))
-		return false;
-	if (cache->min.objects)
-		return true;
-	slab_cache_exit(cache);
-	return false;
-}
-
 /* O: letters that would make slabs larger are left out. */
 static bool is_larger(struct slab_cache *cache, const struct slab_request *request)
 {
@@ -73,19 +62,20 @@ static bool is_larger(struct slab_cache *cache, const struct slab_request *reque
 	return order != 0;
 }
 
-/* With all letters if that is possible, else with those that need no bytes. */
+/* With all letters if an object with them fits into a slab, else with those that need no bytes.
+ * False: no memory. */
 static bool lay_out_debug(struct slab_cache *cache, struct slab_request *request,
 			  struct debug_cache *debug, slab_flags_t flags)
 {
 	set_room(debug);
-	if (try_layout(cache, request)) {
-		if (!(flags & DEBUG_NOT_LARGER) || !is_larger(cache, request))
-			return true;
-		slab_cache_exit(cache);
-	}
+	if (!slab_cache_init(cache, request))
+		return false;
+	if (cache->min.objects && (!(flags & DEBUG_NOT_LARGER) || !is_larger(cache, request)))
+		return true;
+	slab_cache_exit(cache);
 	debug->flags &= ~(SLAB_RED_ZONE | SLAB_STORE_USER);
 	set_room(debug);
-	return try_layout(cache, request);
+	return slab_cache_init(cache, request);
 }
 
 /* Bytes from the last object of such a slab to its end. */
