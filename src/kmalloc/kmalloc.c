@@ -208,14 +208,17 @@ bool kmalloc_is_of_family(const struct kmem_cache *s)
 
 /* --- the calls -------------------------------------------------------------------------------- */
 
-/* A red zone follows the requested bytes. */
+/* A red zone follows the requested bytes. The object may come from the twin, which may have other
+ * letters or none: there was no memory for a twin when s was chosen, but then there was. */
 void *kmalloc_checked(struct kmem_cache *s, size_t size, gfp_t flags, int node)
 {
 	void *object = node == NUMA_NO_NODE ? cache_alloc(s, flags)
 					    : kmem_cache_alloc_node(s, flags, node);
+	struct slab_cache *owner = object ? page_owner(object) : NULL;
 
-	if (object)
-		debug_set_size(&s->sheaf.slab, object, size);
+	/* A guarded object has no slab. */
+	if (object && (!owner || owner->extra))
+		debug_set_size(owner, object, size);
 	return object;
 }
 
