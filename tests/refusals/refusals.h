@@ -28,6 +28,7 @@ struct scene {
 	void (*prepare)(void); /* NULL: the call is the first one of the process */
 	void (*ready)(void);   /* before each call: what it needs */
 	int (*call)(void);     /* 0, NOTHING or a negative error number */
+	void (*settle)(void);  /* then, before it is verified */
 	void (*undo)(void);    /* after each call: what it made, except objects */
 	void (*finish)(void);  /* what prepare() made, except the cache and the group */
 	bool never_fails;      /* it succeeds whatever is refused */

@@ -54,11 +54,26 @@ static int create_constructed(void)
 	return created(kmem_cache_create("made", 200, &args, 0));
 }
 
+static struct kmem_cache *checked(const char *name)
+{
+	return kmem_cache_create(name, 200, NULL,
+				 SLAB_CONSISTENCY_CHECKS | SLAB_RED_ZONE | SLAB_POISON |
+					 SLAB_STORE_USER);
+}
+
+static void other_checked(void)
+{
+	w.s = checked("other");
+}
+
+/* Red zones and records need bytes. */
 static int create_checked(void)
 {
-	return created(kmem_cache_create("made", 200, NULL,
-					 SLAB_CONSISTENCY_CHECKS | SLAB_RED_ZONE | SLAB_POISON |
-						 SLAB_STORE_USER));
+	int result = created(checked("made"));
+
+	if (!result && look(made).slab_size != look(w.s).slab_size)
+		fault("the cache lacks letters");
+	return result;
 }
 
 static int create_secret(void)
@@ -381,7 +396,7 @@ const struct scene slab_scenes[] = {
 	 .undo = destroy_made},
 	{"kmem_cache_create, constructor", .prepare = other_cache, .call = create_constructed,
 	 .undo = destroy_made},
-	{"kmem_cache_create, FZPU", .prepare = other_cache, .call = create_checked,
+	{"kmem_cache_create, FZPU", .prepare = other_checked, .call = create_checked,
 	 .undo = destroy_made},
 	{"kmem_cache_create, SLAB_SECRET", .prepare = other_cache, .call = create_secret,
 	 .undo = destroy_made},
