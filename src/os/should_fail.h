@@ -23,9 +23,9 @@ extern bool (*os_fail_by)(const char *point) __attribute__((visibility("hidden")
 
 static inline bool os_should_fail(const char *point)
 {
-	bool (*fail)(const char *point) = os_load_relaxed(&os_fail_by);
+	bool (*by)(const char *point) = os_load_relaxed(&os_fail_by);
 
-	return os_unlikely(fail) && fail(point);
+	return os_unlikely(by) && by(point);
 }
 
 static inline bool os_should_fail_with(const char *point, int error)
