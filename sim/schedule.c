@@ -88,6 +88,11 @@ static bool waits(const struct fibre *fibre)
 	return fibre->waits_for || (fibre->waits_on && !fibre->gives_up);
 }
 
+bool sim_can_go_on(const struct fibre *fibre)
+{
+	return !fibre->done && !waits(fibre) && fibre->asleep_until <= sim.steps;
+}
+
 /* Find the fibres that could continue now. */
 static unsigned int find_candidates(void)
 {
@@ -96,7 +101,7 @@ static unsigned int find_candidates(void)
 	for (unsigned int i = 0; i < sim.nr_fibres; i++) {
 		struct fibre *fibre = &sim.fibres[i];
 
-		if (!fibre->done && !waits(fibre) && fibre->asleep_until <= sim.steps)
+		if (sim_can_go_on(fibre))
 			sim.candidates[n++] = fibre;
 	}
 	return n;
@@ -314,9 +319,11 @@ void sim_run(unsigned int n, void (*body)(unsigned int fibre, void *data), void 
 	want_fibres(n);
 	for (unsigned int i = 0; i < n; i++) {
 		struct stack *stack = sim.fibres[i].stack;
+		unsigned int cpu =
+			sim.config.spread ? i % sim.config.cpus : sim_below(sim.config.cpus);
 
 		stack_reset(stack);
-		sim.fibres[i] = (struct fibre){.stack = stack, .cpu = sim_below(sim.config.cpus)};
+		sim.fibres[i] = (struct fibre){.stack = stack, .cpu = cpu};
 	}
 	memset(sim.running, 0, sizeof(sim.running));
 	sim.nr_fibres = n;

@@ -66,6 +66,7 @@ struct sim_config {
 	bool no_assertions;   /* os_assert() checks nothing */
 	bool silent;	      /* the library must not report anything: a report is a bug */
 	bool patient;	      /* waits with a timeout do not end: missing wake-ups are found */
+	bool spread;	      /* fibre n begins on CPU n modulo cpus, not on a random one */
 	unsigned int step_ns; /* how far the clock advances per step; 0: 1000 */
 	uint64_t max_steps;   /* a longer run makes no progress: it is reported and aborted */
 	bool trace;	      /* print each step; without it, a failure prints the last ones */

@@ -86,6 +86,8 @@ void sim_pass(void);
 /* Like sim_pass(), to this fibre, which waits for nothing. */
 void sim_go_on(struct fibre *fibre);
 void sim_abort_section(struct fibre *fibre);
+/* Does it wait for nothing? */
+bool sim_can_go_on(const struct fibre *fibre);
 
 /* A step of a call that src/os/ only declares. */
 #define sim_step(kind, address, size)                                                              \
