@@ -187,15 +187,11 @@ static struct slot *fresh_handle(void)
 	if (handles.next == handles.nr && !map_block())
 		return NULL;
 	row = handles.block + handles.next / SLOTS_PER_ROW * os_area_bytes();
-	/*
-	 * Descriptions are in nobody's row; events without a row are counted in the row of handles.
-	 * A row that was refused stays so: the next handle is of another area.
-	 */
+	/* Descriptions are in nobody's row; events without a row are counted in the row of
+	 * handles. */
 	if (os.counting &&
-	    !(os_open_counters(row - ((size_t)1 << ROW_SHIFT)) && os_open_counters(row))) {
-		handles.next += SLOTS_PER_ROW - handles.next % SLOTS_PER_ROW;
+	    !(os_open_counters(row - ((size_t)1 << ROW_SHIFT)) && os_open_counters(row)))
 		return NULL;
-	}
 	return nobodys_slot((struct slot *)row + handles.next++ % SLOTS_PER_ROW);
 }
 

@@ -14,8 +14,9 @@
  * Invariants
  *  SHARED-F1. The file exists only while areas are mapped. Argued: whatever takes the last area,
  *      or maps none, calls end_unless_used().
- *  SHARED-F2. A row of an area in the file leaves the state CLOSED once; the thread that opens it
- *      does this, and no other thread changes where its counters are.
+ *  SHARED-F2. One thread at a time opens a row of an area in the file, and only that thread changes
+ *      where its counters are. If it is refused memory, the row is closed again, with nothing
+ *      counted; a row that is open stays so.
  *
  * Locks: none; callers hold OS_RANK_CACHES, or are the only thread after fork; os_open_counters()
  * needs neither.
@@ -38,8 +39,7 @@
 enum state {
 	CLOSED,
 	OPENING, /* by some thread */
-	OPEN,
-	REFUSED
+	OPEN
 };
 
 struct area {
@@ -198,7 +198,7 @@ bool os_open_counters(char *row)
 		bool done = fill_row(area, at) || make_row_private(area->rows + at);
 
 		os_assert(os_peek(state) == OPENING); /* SHARED-F2 */
-		os_store_release(state, done ? OPEN : REFUSED);
+		os_store_release(state, done ? OPEN : CLOSED);
 	}
 	return os_load_acquire(state) == OPEN;
 }
