@@ -147,9 +147,9 @@ static int printed(void)
 /* It takes no new slab. */
 static void some_small(void)
 {
-	void *p[2] = {kmalloc(8, GFP_KERNEL), kmalloc(16, GFP_KERNEL)};
-
-	kfree_bulk(2, p);
+	w.p[1] = kmalloc(8, GFP_KERNEL);
+	w.p[2] = kmalloc(16, GFP_KERNEL);
+	kfree(kmalloc(8, GFP_KERNEL));
 }
 
 static int small_nolock(void)

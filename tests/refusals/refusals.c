@@ -307,8 +307,11 @@ static const char *is_more(const struct left *left, const struct left *usual)
 		}
 	if (left->descriptors > usual->descriptors)
 		return "descriptors are left";
-	if (left->pages > usual->pages + few && !run->other_addresses)
-		return "addresses are left";
+	if (left->pages > usual->pages + few && !run->other_addresses) {
+		snprintf(text, sizeof(text), "%ld pages of addresses are left",
+			 left->pages - usual->pages);
+		return text;
+	}
 	if (left->all.caches > usual->all.caches)
 		return "caches are left";
 	if (left->all.large_bytes > usual->all.large_bytes ||

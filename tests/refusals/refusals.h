@@ -19,7 +19,7 @@
 #define NOTHING 1
 
 enum {
-	MOST = 600 /* objects of a scene */
+	MOST = 150 /* objects of a scene: more than two sheaves */
 };
 
 struct scene {

@@ -115,14 +115,20 @@ static int create_in_group(void)
 	return created(kmem_cache_create("made", 200, &args, 0));
 }
 
-static void make_used(void)
+static void *kept;
+
+/* Calls that take no new slab find an object. */
+static void keep_one(void)
 {
 	other_cache();
-	for (size_t i = 0; i < MOST; i++)
-		w.p[i] = kmem_cache_alloc(w.s, GFP_KERNEL);
-	for (size_t i = 0; i < MOST; i++)
-		kmem_cache_free(w.s, w.p[i]);
-	memset(w.p, 0, sizeof(w.p));
+	kept = kmem_cache_alloc(w.s, GFP_KERNEL);
+	w.lost = 1;
+	kmem_cache_free(w.s, kmem_cache_alloc(w.s, GFP_KERNEL));
+}
+
+static void free_kept(void)
+{
+	kmem_cache_free(w.s, kept);
 }
 
 static void new_used(void)
@@ -420,7 +426,7 @@ const struct scene slab_scenes[] = {
 	{"kmem_cache_alloc, many", .prepare = new_cache, .call = alloc_many},
 	{"kmem_cache_zalloc", .prepare = new_cache, .call = zalloc},
 	{"kmem_cache_alloc_node", .prepare = new_cache, .call = alloc_node},
-	{"kmem_cache_alloc_nolock", .prepare = make_used, .call = alloc_nolock},
+	{"kmem_cache_alloc_nolock", .prepare = keep_one, .call = alloc_nolock, .finish = free_kept},
 	{"kmem_cache_alloc_bulk", .prepare = new_cache, .call = alloc_bulk},
 	{"kmem_cache_free", .prepare = new_cache, .ready = one_object, .call = free_one,
 	 .never_fails = true},
