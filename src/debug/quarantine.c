@@ -54,7 +54,7 @@ struct ring {
 static struct {
 	size_t bytes;  /* of each ring, at most */
 	size_t places; /* of each ring; 0: nothing rests */
-	uint32_t begun;
+	uint32_t begun, reported;
 	struct ring rings[OS_MAX_NODES];
 } quarantine;
 
@@ -87,9 +87,12 @@ void quarantine_begin(void)
 	base = os_map(os.nr_nodes * room);
 	if (!base) {
 		os_refusal(why, sizeof(why));
-		os_report_later("slab_debug: there is no memory for the quarantine of %zu MiB "
-				"(slab_quarantine=N); freed objects are not kept: %s",
-				os.nr_nodes * bytes / MIB, why);
+		os_report_once_later(&quarantine.reported,
+				     "slab_debug: there is no memory for the quarantine of %zu MiB "
+				     "(slab_quarantine=N); freed objects are not kept: %s",
+				     os.nr_nodes * bytes / MIB, why);
+		/* The next cache tries again. */
+		os_store_release(&quarantine.begun, 0);
 		return;
 	}
 	for (uint32_t node = 0; node < os.nr_nodes; node++)
