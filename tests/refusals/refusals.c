@@ -222,8 +222,7 @@ static bool is_promised(const struct scene *scene, int result)
 {
 	if (!result)
 		return true;
-	return !scene->never_fails && (result == NOTHING || result == -ENOMEM ||
-				       result == scene->errors[0] || result == scene->errors[1]);
+	return !scene->never_fails && (result == NOTHING || result == -ENOMEM);
 }
 
 static void settle(const struct scene *scene)

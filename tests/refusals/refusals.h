@@ -33,7 +33,6 @@ struct scene {
 	void (*finish)(void);  /* what prepare() made, except the cache and the group */
 	bool never_fails;      /* it succeeds whatever is refused */
 	bool once;	       /* it waits for as long as everything is refused */
-	int errors[2];	       /* that it may return, besides NOTHING or -ENOMEM */
 };
 
 extern const struct scene slab_scenes[], block_scenes[], process_scenes[];
