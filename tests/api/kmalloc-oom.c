@@ -171,8 +171,7 @@ static void under_limits(void **state)
 		child = fork();
 		if (child == 0) {
 			setrlimit(RLIMIT_AS, &limit);
-			execl("/proc/self/exe", "kmalloc-oom", parts[i].name, (char *)NULL);
-			_exit(127);
+			run_again(parts[i].name);
 		}
 		waitpid(child, &status, 0);
 		capture_end(&captured);

@@ -222,8 +222,7 @@ static int run_limited(const char *name, rlim_t bytes)
 
 	if (child == 0) {
 		setrlimit(RLIMIT_AS, &limit);
-		execl("/proc/self/exe", "oom", name, (char *)NULL);
-		_exit(127);
+		run_again(name);
 	}
 	waitpid(child, &status, 0);
 	return status;

@@ -149,7 +149,7 @@ static void rest_in_group(void)
 	char options[256];
 	const char *given = getenv("SHEAF_OPTIONS");
 
-	snprintf(options, sizeof(options), "slab_debug=FQ;%s", given ? given : "");
+	snprintf(options, sizeof(options), "%s;slab_debug=FQ", given ? given : "");
 	CHECK(setenv("SHEAF_OPTIONS", options, 1) == 0);
 	clock_stands = true;
 	group.limit = 4096 * MiB;

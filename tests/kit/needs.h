@@ -4,6 +4,7 @@
 #define SHEAF_TESTS_NEEDS_H
 
 #include "kit/options.h"
+#include "kit/process.h"
 #include "kit/unit.h"
 
 enum need {
@@ -26,6 +27,15 @@ static inline void needs(enum need what)
 
 	if (all[what].missing) {
 		print_message("skipped: with these options there are no %s\n", all[what].name);
+		skip();
+	}
+}
+
+/* Skip this test if a child's run_again() found an emulator that starts no programs of its kind. */
+static inline void needs_image(int status)
+{
+	if (WIFEXITED(status) && WEXITSTATUS(status) == NOT_STARTED) {
+		print_message("skipped: this emulator cannot start the program again\n");
 		skip();
 	}
 }

@@ -34,10 +34,12 @@ static inline unsigned int option_number(const char *name, unsigned int preset)
 	return value ? (unsigned int)strtoul(value, NULL, 10) : preset;
 }
 
-/* Are caches debug caches, perhaps only some of them? */
+/* Are caches debug caches, perhaps only some of them? No cache is one with "-". */
 static inline bool has_slab_debug(void)
 {
-	return has_option("slab_debug");
+	const char *letters = option("slab_debug");
+
+	return letters && !(letters[0] == '-' && strcspn(letters, ";") == 1);
 }
 
 /* Is the letter in the first block of slab_debug? */
