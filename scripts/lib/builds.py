@@ -37,9 +37,10 @@ def build(tally, directory, compiler, options):
     if not os.path.exists(os.path.join(path, "build.ninja")):
         commands.insert(0, ["meson", "setup", path, "-Dtests=enabled", "-Dwerror=true", *options])
     said = []
+    cached = "ccache " if shutil.which("ccache") else ""
     with tally.running(f"{directory}: build") as tell:
         for command in commands:
-            with start(command, {"CC": compiler, "CXX": COMPILERS[compiler]}) as process:
+            with start(command, {"CC": cached + compiler, "CXX": cached + COMPILERS[compiler]}) as process:
                 for line in process.stdout:
                     if step := STEP.match(line):
                         tell(step[1])

@@ -41,7 +41,7 @@ def _is_record(path):
 
 def tree():
     """The tree as it is now, or why it has no name."""
-    changed = _git("status", "--porcelain", "-z", "--no-renames") if os.path.exists(os.path.join(ROOT, ".git")) else None
+    changed = _git("status", "--porcelain", "-z", "--no-renames", "--untracked-files=all") if os.path.exists(os.path.join(ROOT, ".git")) else None
     if changed is None:
         return None, "these sources are not a git repository"
     if changed := [line[3:] for line in changed.split("\0") if line and not _is_record(line[3:])]:

@@ -22,8 +22,10 @@ from lib.tally import Tally
 
 HOURS = 2  # after which a stage that hangs is ended
 RUNS = 3
-RELEASE = ["--buildtype=release", "-Ddebug=true", "-Dbench=true"]
-DEBUG = ["--buildtype=debug", "-Dbench=true", "-Dsim=false"]
+# Builds of stages: without benchmarks, and tests of the tools, which are Python.
+RELEASE = ["--buildtype=release", "-Ddebug=true", "-Dtools=false"]
+LIBRARY = [*RELEASE, "-Dsim=false"]
+DEBUG = ["--buildtype=debug", "-Dtools=false", "-Dsim=false"]
 
 STAGES = {}  # in the order in which they run
 

@@ -1,13 +1,11 @@
 # SPDX-License-Identifier: MIT
 """Stages: the library by other compilers, or with other options of the build.
 
-The simulator, the tools and what tests compile themselves are the same in each build.
+The simulator, and what tests compile themselves, are the same in each build.
 """
-from lib.stage import RELEASE, built, parts, stage, suite
+from lib.stage import LIBRARY, built, parts, stage, suite
 from lib.builds import names, test
 from lib.units import of_units
-
-LIBRARY = [*RELEASE, "-Dsim=false", "-Dtools=false"]
 
 
 @parts("clang", 2, "clang, release")
@@ -31,4 +29,4 @@ def tiny(tally):
 
 @stage("gdb", "the commands for gdb on an optimised library with debug data")
 def gdb(tally):
-    suite(tally, "build/deep/gcc", "gcc", RELEASE, part=lambda there: [name for name in there if name.startswith("gdb-")])
+    suite(tally, "build/deep/gcc", "gcc", LIBRARY, part=lambda there: [name for name in there if name.startswith("gdb-")])

@@ -8,15 +8,17 @@ from lib.stage import DEBUG, built, need, parts
 from lib.units import NOT_UNITS
 
 DIRECTORY = "build/deep/debug"
-LEAVE_OUT = ("install", "tools", "gdb-", "watched-", "fast-path-count") + NOT_UNITS + (
+LEAVE_OUT = ("gdb-",) + NOT_UNITS + (
     # These leave so little address space that valgrind cannot grow the stack,
     "oom-", "kmalloc-oom-",
     # use up so much that valgrind ends,
-    "host-program-",
+    "host-program-", "guard-exhausted", "quarantine-exhausted",
     # refuse calls that valgrind makes,
     "backend", "memory", "seccomp-",
-    # or need a limit on data that holds.
-    "control-")
+    # need a limit on data that holds,
+    "control-",
+    # or leave a stack for another one, which valgrind takes for the same.
+    "longjmp-")
 
 
 @parts("valgrind", 4, "unit tests under valgrind's memcheck")
