@@ -29,7 +29,7 @@ COMPILERS = ("clang-19", "clang", "clang-14")
 # What runs none of the build's own code: it compiles other programs, or checks texts.
 OTHERS = ("abi-", "compile-lines", "docs-", "exports", "fast-path-count", "header-", "install", "ip-ranges", "maple", "maps-", "planted",
           "probes", "scale", "setup", "sim-maple", "single-file", "spaces", "subproject", "tools-maple", "tools-record_maps",
-          "tools-scale", "tsan", "walk-shapes", "watched-", "words-")
+          "tools-scale", "walk-shapes", "words-")
 EXCLUSION = re.compile(r"(\S+):(\w+) (true|false) of (.+?) -- (.+)")
 
 
@@ -171,7 +171,7 @@ class Coverage:
         sources = {}
         for (file, line, column, end_line, end_column), branch in self.branches.items():
             if file not in sources:
-                with open(os.path.join(ROOT, file), encoding="utf-8") as source:
+                with open(os.path.join(TREE, file), encoding="utf-8") as source:
                     sources[file] = source.read().splitlines()
             branch.text = condition(sources[file], line, column, end_line, end_column)
 
