@@ -21,16 +21,15 @@
 #include "page/pool.h"
 #include "slab/slab.h"
 
-#define WORD sizeof(void *)
-
 static uint32_t round_up(uint32_t value, uint32_t align)
 {
 	return (value + align - 1) & ~(align - 1);
 }
 
+/* Of a positive value. */
 static unsigned int fls(unsigned int value)
 {
-	return value ? 32 - (unsigned int)__builtin_clz(value) : 0;
+	return 32 - (unsigned int)__builtin_clz(value);
 }
 
 static uint32_t before_of(const struct slab_cache *cache)
@@ -128,7 +127,8 @@ static uint16_t min_partial(const struct slab_cache *cache, bool fill)
 
 	if (os_options.tiny && !cache->extra)
 		return 0;
-	n = n < 5 ? 5 : n > 10 ? 10 : n;
+	/* The kernel's limit of 10 is that of the largest objects. */
+	n = n < 5 ? 5 : n;
 	/* Of larger slabs, as many bytes. */
 	if (fill && cache->oo.order > KERNEL_ORDER)
 		n >>= cache->oo.order - KERNEL_ORDER;
@@ -147,7 +147,7 @@ bool slab_cache_init(struct slab_cache *cache, const struct slab_request *reques
 	memset(cache, 0, sizeof(*cache));
 	cache->name = request->name;
 	cache->object_size = request->object_size;
-	cache->align = request->align < WORD ? WORD : request->align;
+	cache->align = request->align;
 	cache->ctor = request->ctor;
 	cache->extra = request->extra;
 	cache->first = round_up(before_of(cache), cache->align);

@@ -59,17 +59,16 @@ size_t slab_held_bytes(const struct slab_cache *cache)
 
 /* Nothing is added first and subtracted afterwards: of two threads, one gets what is left. So those
  * of all nodes use one lock, that of the first node. */
-static bool hold_limited(struct slab_cache *cache, struct slab_node *part, size_t bytes)
+static bool hold_limited(struct slab_cache *cache, struct slab_node *part, size_t bytes,
+			 size_t limit)
 {
 	struct slab_node *first = partial_node(cache, 0);
-	size_t limit;
 	bool held;
 
 	if (!first)
 		return false;
 	os_lock(&first->lock);
-	limit = os_load_relaxed(&slab_rest(cache)->limit);
-	held = !limit || slab_held_bytes(cache) + bytes <= limit;
+	held = slab_held_bytes(cache) + bytes <= limit;
 	if (held)
 		os_fetch_add(&part->bytes, bytes);
 	os_unlock(&first->lock);
@@ -79,8 +78,10 @@ static bool hold_limited(struct slab_cache *cache, struct slab_node *part, size_
 /* False: with a slab of this order, the cache would have more than its limit. */
 static bool hold_bytes(struct slab_cache *cache, struct slab_node *part, unsigned int order)
 {
-	if (os_unlikely(os_load_relaxed(&slab_rest(cache)->limit)))
-		return hold_limited(cache, part, OS_PAGE << order);
+	size_t limit = os_load_relaxed(&slab_rest(cache)->limit);
+
+	if (os_unlikely(limit))
+		return hold_limited(cache, part, OS_PAGE << order, limit);
 	os_fetch_add(&part->bytes, OS_PAGE << order);
 	return true;
 }

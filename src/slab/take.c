@@ -161,10 +161,8 @@ static unsigned int take_unconstructed(struct slab_cache *cache, struct slab *sl
 	struct os_program call;
 	void *fresh[64];
 
-	if (next == words) {
-		taken(cache, slab, 0);
-		return 0;
-	}
+	/* Else it had a constructed one: a free object's bit is set before it is counted. */
+	os_assert(next < words);
 	n = take_word(cache, slab, shuffle_word(cache, slab, next, words), fresh, 64);
 	/* SLAB-B7: none of them was constructed before. */
 	os_assert(n == 64 || next == words - 1 || cache->random);
@@ -192,7 +190,7 @@ static unsigned int take_held(struct slab_cache *cache, struct slab *slab, void 
 {
 	unsigned int n = take_ready(cache, slab, objects, max);
 
-	if (slab_prepares(cache) && !n && max)
+	if (slab_prepares(cache) && !n)
 		return take_unconstructed(cache, slab, objects, max);
 	taken(cache, slab, n);
 	return n;

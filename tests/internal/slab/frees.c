@@ -24,6 +24,7 @@
 #include "page/object_marks.h"
 #include "page/page.h"
 #include "slab/drain_marks.h"
+#include "slab/owner.h"
 #include "slab/partial.h"
 
 enum {
@@ -269,6 +270,35 @@ static void nolock_alone(void **state)
 	slab_cache_exit(&cache);
 }
 
+/* Strays are looked for again later if a thread has the lock. */
+static void strays_behind_a_lock(void **state)
+{
+	struct slab_request request = request_of(1024);
+	static void *objects[128];
+	struct slab_cache cache;
+	struct slab_node *node;
+	unsigned int n;
+
+	(void)state;
+	assert_true(slab_cache_init(&cache, &request));
+	n = 2u * cache.oo.objects;
+	assert_int_equal(slab_take(&cache, 0, SLAB_THIS_NODE, objects, n), n);
+	slab_give(&cache, &objects[0], 1, "test");
+	slab_give(&cache, &objects[n - 1], 1, "test");
+	node = cache.nodes[0];
+	os_lock(&node->lock);
+	for (unsigned int i = 1; i < n - 1; i++)
+		slab_give_nolock(&cache, objects[i], "test");
+	assert_int_equal(node->stray, PARTIAL_STRAYS);
+	slab_free_kept(&cache);
+	assert_int_equal(node->stray, PARTIAL_STRAYS);
+	os_unlock(&node->lock);
+	assert_int_equal(slab_count(&cache), 2);
+	slab_free_kept(&cache);
+	assert_int_equal(slab_count(&cache), 0);
+	slab_cache_exit(&cache);
+}
+
 /* A slab may be longer than its objects. */
 static void behind_the_last_object(void **state)
 {
@@ -288,6 +318,10 @@ static void behind_the_last_object(void **state)
 		slab_give(&cache, &behind, 1, "test_free");
 		assert_int_equal(capture_end_deferred(&captured), 1);
 		assert_non_null(strstr(captured.text, "not in an object that is in use"));
+		capture_begin(&captured);
+		slab_give(&cache, (void *[]){behind, object, behind}, 3, "test_free");
+		assert_int_equal(capture_end_deferred(&captured), 2);
+		assert_int_equal(slab_take(&cache, 0, SLAB_THIS_NODE, &object, 1), 1);
 	}
 	slab_give(&cache, &object, 1, "test_free");
 	assert_int_equal(slab_shrink(&cache), 0);
@@ -306,6 +340,10 @@ static void misuse(void **state)
 	assert_true(slab_cache_init(&other, &request));
 	assert_int_equal(slab_take(&cache, 0, SLAB_THIS_NODE, objects, 3), 3);
 	assert_int_equal(slab_take(&other, 0, SLAB_THIS_NODE, &theirs, 1), 1);
+
+	/* Nor have they owners. */
+	assert_false(owner_make(&cache, theirs, true));
+	assert_false(owner_make(&cache, local, true));
 
 	slab_give(&cache, objects, 1, "test_free");
 	capture_begin(&captured);
@@ -404,6 +442,14 @@ static void double_frees_in_stretches(void **state)
 		assert_int_equal(count_in_use(&cache), 100);
 		slab_give(&cache, objects + 100, 100, "test");
 	}
+	/* The first object of a stretch is not the one that is there twice. */
+	assert_int_equal(slab_take(&cache, 0, SLAB_THIS_NODE, objects, 4), 4);
+	memcpy(twice, (void *[]){objects[1], objects[3], objects[0], objects[1], objects[2]},
+	       5 * sizeof(*twice));
+	capture_begin(&captured);
+	slab_give(&cache, twice, 5, "test_free");
+	assert_int_equal(capture_end_deferred(&captured), 1);
+	assert_int_equal(count_in_use(&cache), 0);
 	assert_int_equal(slab_shrink(&cache), 0);
 	slab_cache_exit(&cache);
 }
@@ -419,6 +465,7 @@ int test_frees(void)
 		cmocka_unit_test(double_frees),
 		cmocka_unit_test(nolock_frees),
 		cmocka_unit_test(nolock_alone),
+		cmocka_unit_test(strays_behind_a_lock),
 		cmocka_unit_test(behind_the_last_object),
 		cmocka_unit_test(misuse),
 		cmocka_unit_test(stretches),

@@ -61,10 +61,10 @@ static unsigned int expected_order(uint32_t stride)
 
 static void layout(void **state)
 {
-	static const uint32_t sizes[] = {1,	7,     8,      16,     24,   64,    96,
-					 100,	192,   256,    512,    700,  1024,  1500,
-					 2048,	4096,  5000,   8192,   9000, 20000, 32768,
-					 40000, 65536, 300000, 1048576};
+	static const uint32_t sizes[] = {1,	7,     8,      16,	24,	64,    96,
+					 100,	192,   256,    512,	700,	1024,  1500,
+					 2048,	4096,  5000,   8192,	9000,	20000, 32768,
+					 40000, 65536, 300000, 1048576, 2097152};
 	struct slab_cache cache;
 
 	(void)state;
@@ -84,12 +84,36 @@ static void layout(void **state)
 		assert_int_equal(cache.min.objects, (OS_PAGE << cache.min.order) / stride);
 		if (os_options.tiny)
 			assert_int_equal(cache.min_partial, 0);
-		else if (sizes[i] == 8 || sizes[i] == 4096 || sizes[i] == 1048576)
+		else if (sizes[i] == 8 || sizes[i] == 4096 || sizes[i] >= 1048576)
 			assert_int_equal(cache.min_partial, sizes[i] == 8      ? 5
 							    : sizes[i] == 4096 ? 6
 									       : 10);
 		slab_cache_exit(&cache);
+		/* The system locks pages of its own size. */
+		request.secret = true;
+		assert_true(slab_cache_init(&cache, &request));
+		assert_true(OS_PAGE << cache.min.order >= os.page_size);
+		assert_true(OS_PAGE << cache.oo.order >= os.page_size);
+		assert_int_equal(cache.oo.objects, (OS_PAGE << cache.oo.order) / stride);
+		slab_cache_exit(&cache);
 	}
+}
+
+/* A slab has no more objects than it can count. */
+static void most_objects(void **state)
+{
+	uint32_t max_order = os_options.max_order, min_objects = os_options.min_objects;
+	struct slab_request request = request_of(8);
+	struct slab_cache cache;
+
+	(void)state;
+	os_options.max_order = 9;
+	os_options.min_objects = UINT16_MAX;
+	assert_true(slab_cache_init(&cache, &request));
+	assert_int_equal(cache.oo.objects, SLAB_MAX_OBJECTS);
+	slab_cache_exit(&cache);
+	os_options.max_order = max_order;
+	os_options.min_objects = min_objects;
 }
 
 /* Computed by hand for two or three CPUs, where a slab should hold at least 12 objects, and for
@@ -620,6 +644,59 @@ static void refused_pages(void)
 	kmem_cache_destroy(s);
 }
 
+/* The bits of an empty slab are not yet seen here: an object of the next one is taken. */
+static void bits_seen_later(void **state)
+{
+	struct slab_request request = request_of(1024);
+	static void *objects[128];
+	struct slab *first, *second;
+	struct slab_cache cache;
+	unsigned int n;
+	void *object;
+	uint64_t bits;
+
+	(void)state;
+	assert_true(slab_cache_init(&cache, &request));
+	cache.min_partial = 2;
+	n = 2u * cache.oo.objects;
+	assert_true(cache.oo.objects <= 64);
+	assert_int_equal(slab_take(&cache, 0, SLAB_THIS_NODE, objects, n), n);
+	slab_give(&cache, objects, n, "test");
+	assert_int_equal(cache.nodes[0]->nr_unused, 2);
+	first = partial_slab(cache.nodes[0], cache.nodes[0]->first);
+	second = partial_slab(cache.nodes[0], first->next);
+	bits = first->bits;
+	first->bits = 0;
+	assert_int_equal(slab_take(&cache, 0, SLAB_THIS_NODE, &object, 1), 1);
+	first->bits = bits;
+	assert_ptr_equal(page_slab(object), second);
+	assert_int_equal(cache.nodes[0]->nr_unused, 1);
+	assert_int_equal(count_in_use(&cache), 1);
+	slab_give(&cache, &object, 1, "test");
+	assert_int_equal(slab_shrink(&cache), 0);
+	slab_cache_exit(&cache);
+}
+
+/* A child of fork() finds the slabs to list by their states, and leaves out full ones. */
+static void listed_again(void **state)
+{
+	struct slab_request request = request_of(1024);
+	static void *objects[128];
+	struct slab_cache cache;
+	unsigned int n;
+
+	(void)state;
+	assert_true(slab_cache_init(&cache, &request));
+	n = cache.oo.objects + 1u;
+	assert_int_equal(slab_take(&cache, 0, SLAB_THIS_NODE, objects, n), n);
+	slab_list_again(&cache, cache.nodes[0]);
+	assert_int_equal(cache.nodes[0]->nr_partial, 1);
+	assert_int_equal(count_in_use(&cache), n);
+	slab_give(&cache, objects, n, "test");
+	assert_int_equal(slab_shrink(&cache), 0);
+	slab_cache_exit(&cache);
+}
+
 static void refused_pages_stay_clean(void **state)
 {
 	(void)state;
@@ -630,6 +707,7 @@ int test_slab(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(layout),
+		cmocka_unit_test(most_objects),
 		cmocka_unit_test(layout_of_two_cpus),
 		cmocka_unit_test(model),
 		cmocka_unit_test(every_number_of_objects),
@@ -641,6 +719,8 @@ int test_slab(void)
 		cmocka_unit_test(constructed_in_part_of_a_word),
 		cmocka_unit_test(small_slabs),
 		cmocka_unit_test(refused_pages_stay_clean),
+		cmocka_unit_test(bits_seen_later),
+		cmocka_unit_test(listed_again),
 	};
 
 	return cmocka_run_group_tests_name("slab", tests, setup, NULL);
