@@ -30,7 +30,7 @@ struct shard {
 	struct os_lock lock;
 	uint32_t since; /* in ms: when the sheaf that is being filled arrived */
 	uint32_t locked_by_fork;
-	struct sheaf *filled, *standby; /* standby replaces filled */
+	struct sheaf *filled, *standby; /* with objects; and what replaces it */
 	struct rcu_queue queue;
 };
 
@@ -65,7 +65,7 @@ static struct sheaf *new_sheaf(void)
 /* With the shard's lock held: give a number to the sheaf that is being filled. */
 static void queue_filled(struct rcu_any *any, struct shard *shard)
 {
-	if (!shard->filled || !shard->filled->size)
+	if (!shard->filled)
 		return;
 	rcu_queue_add(&shard->queue, shard->filled, any->user.grace);
 	shard->filled = NULL;
@@ -200,8 +200,7 @@ static bool pointers_wait(struct grace_user *user)
 		struct shard *shard = &any->shards[i];
 
 		os_lock(&shard->lock);
-		any_waits |= (shard->filled && shard->filled->size) ||
-			     !rcu_queue_is_empty(&shard->queue);
+		any_waits |= shard->filled || !rcu_queue_is_empty(&shard->queue);
 		os_unlock(&shard->lock);
 	}
 	return any_waits;

@@ -82,7 +82,7 @@ static bool put_full(const struct sheaf_cache *cache, const struct cells *cells,
 			sheaf_budget_change(cache, 0, capacity);
 			return true;
 		}
-		if (cell && !(cell & (BARN_FULL | BARN_TRANSIT))) {
+		if (!(cell & (BARN_FULL | BARN_TRANSIT))) {
 			empty = cell;
 			at = i;
 		}
