@@ -117,7 +117,7 @@ def read(path: Path) -> Document:
         raw = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise Failure(f"{path}: {error.strerror}") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise Failure(f"{path}: not JSON: {error}") from error
     if isinstance(raw, list):
         raise Failure(f"{path}: contains a list, as `sheaf bench all --json` prints it; give the file "
@@ -128,5 +128,5 @@ def read(path: Path) -> Document:
         if not isinstance(raw["machine"], dict) or not isinstance(raw["results"], list):
             raise ValueError("its machine or its results have the wrong form")
         return Document(str(raw["suite"]), raw["machine"], [one for row in raw["results"] for one in _results(row)])
-    except (AttributeError, TypeError, ValueError) as error:
+    except (AttributeError, OverflowError, TypeError, ValueError) as error:
         raise Failure(f"{path}: not the results of a benchmark suite: {error}") from error

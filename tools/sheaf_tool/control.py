@@ -17,6 +17,7 @@ from typing import Any
 
 from . import namespaces
 from .errors import Failure, Usage
+from .forms import has_form
 
 HOW = "start it with SHEAF_OPTIONS=control"
 PATIENCE = 5.0  # seconds
@@ -124,6 +125,14 @@ def ask(pid: int, question: str, cache: str | None = None, timeout: float = PATI
         return answer.read().decode("utf-8", "replace")
 
 
-def ask_json(pid: int, question: str, cache: str | None = None, timeout: float = PATIENCE) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = json.loads(ask(pid, question, cache, timeout))
+def ask_json(pid: int, question: str, form: dict[str, Any], cache: str | None = None,
+             timeout: float = PATIENCE) -> list[dict[str, Any]]:
+    """A list of objects that have this form (forms.py)."""
+    try:
+        found: list[dict[str, Any]] = json.loads(ask(pid, question, cache, timeout))
+    except (ValueError, RecursionError):
+        found = [{}]
+    if not has_form(found, [form]):
+        raise Failure(f"process {pid} answered what this version does not understand: use the `sheaf` of the "
+                      "libsheaf that it runs")
     return found

@@ -32,8 +32,8 @@ def run(arguments: argparse.Namespace) -> int:
     if not re.fullmatch(r"([+-][A-Za-z]+)*", letters):
         raise Usage("--letters takes + or - and letters, such as +T or --letters=-TA")
     signs = [f"{part[0]}{letter.upper()}" for part in re.findall(r"[+-][A-Za-z]+", letters) for letter in part[1:]]
-    caches = control.ask_json(shared.number(arguments.pid), " ".join(["debug", *signs]), arguments.cache,
-                              arguments.timeout)
+    caches = control.ask_json(shared.number(arguments.pid), " ".join(["debug", *signs]),
+                              {"cache": str, "letters": str}, arguments.cache, arguments.timeout)
     if arguments.json:
         print(json.dumps(caches, indent=1))
     else:

@@ -9,11 +9,14 @@ from .control import ask_json
 
 Group = dict[str, Any]
 HEADER = f"{'group':<32} {'bytes':>10} {'own':>10} {'objects':>9} {'peak':>10} {'limit':>10} {'failed':>8}"
+FORM = {"id": int, "parent": int, "name": str, "hard_limit": int,
+        **{name: int for name in ("bytes", "own_bytes", "own_objects", "peak", "failed")},
+        "caches": [{"name": str, "bytes": int, "objects": int}]}
 UNITS = ["", "K", "M", "G", "T"]
 
 
 def read(pid: int, arguments: argparse.Namespace) -> list[Group]:
-    return ask_json(pid, "groups", None, arguments.timeout)
+    return ask_json(pid, "groups", FORM, None, arguments.timeout)
 
 
 def short(size: float) -> str:

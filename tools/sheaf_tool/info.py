@@ -146,7 +146,7 @@ def prometheus(reading: Reading, numbers: list[dict[str, Any]]) -> str:
              f'options="{_label(reading.options)}"}} 1']
     for name, value, meaning in (("cpus", reading.cpus, "sets of sheaves a cache has"),
                                  ("nodes", reading.nodes, "nodes of memory"),
-                                 *((name, value, MEMORY[name]) for name, value in reading.memory.items())):
+                                 *((name, value, MEMORY[name]) for name, value in reading.memory.items() if name in MEMORY)):
         lines += [f"# HELP sheaf_{name} {meaning}", f"# TYPE sheaf_{name} gauge",
                   f"sheaf_{name} {value}"]
     caches = [(f'{{cache="{_label(cache.name)}",id="{cache.id}"}}', cache.values()) for cache in reading.caches]
@@ -186,7 +186,8 @@ def _list(arguments: argparse.Namespace) -> int:
 def _validate(arguments: argparse.Namespace) -> int:
     """Exit code 3: there are faults, which the process has reported."""
     pid = shared.number(arguments.pid)
-    caches = control.ask_json(pid, "validate", arguments.cache, arguments.timeout)
+    caches = control.ask_json(pid, "validate", {"cache": str, "checked": bool, "faults": int}, arguments.cache,
+                              arguments.timeout)
     faults = sum(cache["faults"] for cache in caches)
     checked = sum(cache["checked"] for cache in caches)
     if arguments.json:

@@ -24,6 +24,12 @@ examples:
   sheaf leaks 4711 --json > before.json
 """
 
+FRAME = {"frame": str, "module": (str, type(None)), "offset": str}
+AGES = {f"age_{end}_ms": float for end in ("min", "max")}
+ENDS = {f"{of}_{end}": int for of in ("thread", "cpu") for end in ("min", "max")}
+FORM = {"cache": str, "objects": int, "unknown": int, "further": int,
+        "traces": [{"objects": int, "bytes": int, **AGES, **ENDS, "stack": [FRAME]}]}
+
 
 def _age(ms: float) -> str:
     return f"{ms:.0f} ms" if ms < 10000 else f"{ms / 1000:.0f} s"
@@ -63,7 +69,7 @@ def _text(caches: list[dict[str, Any]], freed: bool) -> str:
 
 def run(arguments: argparse.Namespace) -> int:
     pid = shared.number(arguments.pid)
-    caches = control.ask_json(pid, f"traces {'free' if arguments.freed else 'alloc'} json", arguments.cache,
+    caches = control.ask_json(pid, f"traces {'free' if arguments.freed else 'alloc'} json", FORM, arguments.cache,
                               arguments.timeout)
     for cache in caches:
         cache["traces"] = [group for group in cache["traces"]

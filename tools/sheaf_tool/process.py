@@ -15,13 +15,22 @@ from pathlib import Path
 
 from . import shared
 from .errors import Failure
+from .forms import has_form
 
 MAGIC, VERSION = 0x6665616873, 8
 HEAD = struct.Struct("<QIi7I")
 MAX_ROWS = 4096
 TEXT_AT = HEAD.size + 2 * MAX_ROWS
-TEXT_KEYS = {"backend", "index", "options", "cpus", "total_objects", "slab_bytes",
-             "peak_slab_bytes", "process", "process_at", "size_bits", "numbers"}
+# In the text: indices of words of a cache, the names of the words of the process, and where these are.
+INDICES = "total_objects", "slab_bytes", "peak_slab_bytes"
+TEXT_FORM = {"backend": str, "index": str, "options": str, "cpus": int, **{name: int for name in INDICES},
+             "process": [str], "process_at": int, "size_bits": int,
+             "numbers": [{"name": str, "words": int, "help": str}]}
+# The events and words that are computed with.
+EVENTS = {"alloc_fastpath", "alloc_slowpath", "free_fastpath", "free_slowpath", "sheaf_refill", "sheaf_flush",
+          "alloc_slab", "free_slab",
+          "replace_empty_main", "replace_full_main"}
+MEMORY = {"used_bytes", "mapped_bytes", "peak_bytes", "free_bytes", "large_bytes", "committed_bytes"}
 CACHE = struct.Struct("<12I128s")
 WORDS = struct.Struct("<32Q")  # of one plane
 ALIASES = WORDS.size
@@ -146,10 +155,17 @@ class Process:
         self.row, self.slot = 1 << row, 1 << slot
         try:
             self.text = json.loads(self._bytes(TEXT_AT, min(size, MAX_TEXT)))
-        except ValueError:
+        except (ValueError, RecursionError):
             raise self._no_file() from None
-        if not isinstance(self.text, dict) or not TEXT_KEYS <= self.text.keys():
+        if self.nr_rows > MAX_ROWS or not has_form(self.text, TEXT_FORM) or not self._fits():
             raise self._no_file()
+
+    def _fits(self) -> bool:
+        """The text describes what this can compute with."""
+        events = {number["name"] for number in self.text["numbers"] if number["words"]}
+        return (EVENTS <= events and MEMORY <= set(self.text["process"]) and 0 <= self.text["size_bits"] <= 64
+                and 0 <= self.text["process_at"] <= MAX_TEXT + TEXT_AT
+                and all(0 <= self.text[name] < 32 * self.nr_planes for name in INDICES))
 
     def _no_file(self) -> Failure:
         return Failure(f"{shared.place_of(self.pid)}: not a file of libsheaf's statistics")
@@ -157,18 +173,23 @@ class Process:
     def read(self) -> Reading:
         reading = Reading(self.pid, self.command, self.text["backend"], self.text["index"],
                           self.text["options"], self.text["cpus"], self.nr_nodes)
-        reading.memory = self._memory()
         self._events = [(number["name"], [i for i in range(32 * self.nr_planes) if number["words"] >> i & 1])
                         for number in self.text["numbers"] if number["words"]]
-        nr_areas = HEAD.unpack(self._bytes(0, HEAD.size))[4]
-        size = os.fstat(self._file).st_size
-        area = self.nr_planes * self._plane()
-        for at in range(self.row, self.row + nr_areas * area, area):
-            if at + area > size:
-                break
-            reading.caches += self._area(at)
+        try:
+            reading.memory = self._memory()
+            for area in self._areas():
+                reading.caches += self._area(area)
+        except struct.error:  # it has become shorter
+            raise self._no_file() from None
         reading.caches.sort(key=lambda cache: cache.id)
         return reading
+
+    def _areas(self) -> list[int]:
+        """Where each begins that is there as a whole."""
+        nr_areas = HEAD.unpack(self._bytes(0, HEAD.size))[4]
+        size = self.nr_planes * self._plane()
+        there = max(0, os.fstat(self._file).st_size - self.row) // size
+        return [self.row + i * size for i in range(min(nr_areas, there))]
 
     def _memory(self) -> dict[str, int]:
         """The memory of the whole process, from its words and from the system."""

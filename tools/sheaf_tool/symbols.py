@@ -68,7 +68,7 @@ def resolve(pid: int, frames: Iterable[dict[str, Any]]) -> None:
     return address is behind its call."""
     by_module: dict[str, dict[int, list[dict[str, Any]]]] = {}
     for frame in frames:
-        if frame.get("module"):
+        if frame.get("module") and ADDRESS.fullmatch(frame["offset"]):
             offsets = by_module.setdefault(frame["module"], {})
             offsets.setdefault(int(frame["offset"], 0) - 1, []).append(frame)
     for module, offsets in by_module.items():
