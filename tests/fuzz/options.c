@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * SHEAF_OPTIONS and the blocks of slab_debug in it. Each report is one plain line. What was
- * understood is the same again when the library writes the options in force and reads that.
+ * SHEAF_OPTIONS and the blocks of slab_debug in it. Each report is one plain line, and each number
+ * in its range. What was understood is the same again when the library writes the options in force
+ * and reads that.
  */
 #include <stdbool.h>
 
 #include "debug/slab_debug.h"
 #include "fuzz/target.h"
-#include "os/options/options.h"
+#include "os/options/option.h"
 #include "os/report/callback.h"
 #include "os/report/report.h"
 
@@ -39,6 +40,13 @@ static bool is_plain(const char *text)
 	return true;
 }
 
+static void check_ranges(void)
+{
+	for (const struct os_option *o = os_option_table; o < os_option_table + OS_NR_OPTIONS; o++)
+		if (o->most && *o->value != o->preset)
+			FUZZ_CHECK(*o->value >= o->least && *o->value <= o->most);
+}
+
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
 	os_callback *old;
@@ -59,6 +67,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	fuzz_text(&in, '\0', text, sizeof(text));
 	understood = read_options(text, &first);
 	os_options = first;
+	check_ranges();
 	os_options_text(shown, sizeof(shown));
 	FUZZ_CHECK(is_plain(shown));
 	for (const char *letter = OS_LETTERS; *letter; letter++)
