@@ -131,8 +131,9 @@ static bool read_common(struct unwind_program *p, const struct bytes *common)
 
 	letter = at;
 	at = at < end ? memchr(at, '\0', (size_t)(end - at)) : NULL;
-	if (!at++ || (version != 1 && version != 3))
+	if (!at || (version != 1 && version != 3))
 		return false;
+	at++;
 	p->code_align = unwind_uleb(&at, end);
 	p->data_align = unwind_sleb(&at, end);
 	if ((version == 1 ? unwind_byte(&at, end) : unwind_uleb(&at, end)) != UNWIND_REG_RA ||
