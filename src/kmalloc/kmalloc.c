@@ -194,16 +194,17 @@ struct kmem_cache *kmalloc_cache_made(unsigned int index, const void *caller, gf
 	return turn ? NULL : os_load_acquire(&family.charged[index]);
 }
 
+_Static_assert(KMEM_CACHE_MAX_SIZE <= KMALLOC_LARGEST, "each cache has an index");
+
 bool kmalloc_is_of_family(const struct kmem_cache *s)
 {
 	unsigned int n = os_load_acquire(&family.ready) ? family.nr_partitions : 0;
-	size_t size = s->sheaf.slab.object_size;
+	unsigned int index = kmalloc_index(s->sheaf.slab.object_size);
 
-	for (unsigned int number = 0; size <= KMALLOC_LARGEST && number < n; number++)
-		if (family.caches[number][kmalloc_index(size)] == s)
+	for (unsigned int number = 0; number < n; number++)
+		if (family.caches[number][index] == s)
 			return true;
-	return n && size <= KMALLOC_LARGEST &&
-	       os_load_relaxed(&family.charged[kmalloc_index(size)]) == s;
+	return n && os_load_relaxed(&family.charged[index]) == s;
 }
 
 /* --- the calls -------------------------------------------------------------------------------- */
