@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: MIT */
 /* kmalloc()'s caches: first use by many threads, separate sets and sets by place, storms, fork. */
 #include <pthread.h>
+#include <sheaf/group.h>
 #include <sheaf/slab.h>
 #include <sheaf/stats.h>
 #include <stdint.h>
 #include <string.h>
 
 #include "kit/cache.h"
+#include "kit/capture.h"
 #include "kit/check.h"
 #include "kit/hooks.h"
 #include "kit/needs.h"
@@ -133,6 +135,52 @@ static void buckets_are_apart(void **state)
 	kvfree(large);
 	kmem_buckets_destroy(set);
 	kmem_buckets_destroy(NULL);
+}
+
+/* Their objects are charged where they are: a set has no twins. */
+static void buckets_are_charged(void **state)
+{
+	struct kmem_group *g = kmem_group_create("buckets", NULL, NULL), *of;
+	kmem_buckets *set = kmem_buckets_create(NULL, 0, 0, 16, NULL);
+	void *p;
+
+	(void)state;
+	kmem_group_restore_current(kmem_group_get(g));
+	p = kmem_buckets_alloc(set, 100, GFP_KERNEL_ACCOUNT);
+	kmem_group_restore_current(NULL);
+	of = kmem_group_of(p);
+	assert_ptr_equal(of, g);
+	assert_string_equal(look(hook_cache_of(p)).name, "(no name)-112");
+	kfree(p);
+	kmem_buckets_destroy(set);
+	kmem_group_put(of);
+	kmem_group_put(g);
+}
+
+/* A region that lies beyond small objects, or partly, is cut, and that is no misuse. */
+static void regions_of_buckets_are_cut(void **state)
+{
+	static struct capture captured;
+	kmem_buckets *set;
+
+	(void)state;
+	capture_begin(&captured);
+	set = kmem_buckets_create("cut", 0, 100, 50, NULL);
+	assert_int_equal(capture_end(&captured), 0);
+	assert_non_null(set);
+	kmem_buckets_destroy(set);
+}
+
+/* An object that no kmalloc() has made does not move to a smaller block. */
+static void objects_of_large_caches_stay(void **state)
+{
+	struct kmem_cache *s = make("vast", KMEM_CACHE_MAX_SIZE, 0);
+	void *p = kmem_cache_alloc(s, GFP_KERNEL);
+
+	(void)state;
+	assert_ptr_equal(krealloc(p, 1000, GFP_KERNEL), p);
+	kfree(p);
+	kmem_cache_destroy(s);
 }
 
 /* A user's cache of the same size and flags is not merged with one of kmalloc()'s. */
@@ -367,6 +415,9 @@ int main(void)
 		cmocka_unit_test(names_are_the_kernels),
 		cmocka_unit_test(slabs_are_nearly_whole),
 		cmocka_unit_test(buckets_are_apart),
+		cmocka_unit_test(buckets_are_charged),
+		cmocka_unit_test(regions_of_buckets_are_cut),
+		cmocka_unit_test(objects_of_large_caches_stay),
 		cmocka_unit_test(users_caches_are_not_merged),
 		cmocka_unit_test(library_allocates_nothing_here),
 		cmocka_unit_test(bulk_counts),

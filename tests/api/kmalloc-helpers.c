@@ -133,6 +133,13 @@ static void printed(void **state)
 static const char constant[] = "a constant of this program";
 static const char *const relocated[] = {constant};
 
+static void copies_of_nothing_and_too_much(void **state)
+{
+	(void)state;
+	assert_null(kmemdup_nul(NULL, 5, GFP_KERNEL));
+	assert_null(kmemdup_nul("text", SIZE_MAX, GFP_KERNEL)); /* no room for the zero byte */
+}
+
 static void constants_are_not_copied(void **state)
 {
 	static char written[] = "a variable";
@@ -267,6 +274,7 @@ int main(void)
 		cmocka_unit_test(bulk_free),
 		cmocka_unit_test(whole_pages),
 		cmocka_unit_test(printed),
+		cmocka_unit_test(copies_of_nothing_and_too_much),
 		cmocka_unit_test(constants_are_not_copied),
 		cmocka_unit_test(objects_of_a_type),
 		cmocka_unit_test(variables_free),

@@ -114,6 +114,22 @@ static void krealloc_keeps_the_set(void **state)
 	kmem_buckets_destroy(set);
 }
 
+/* A freed block that waits has old bytes, which would be cleared one by one. */
+static void large_blocks_grow_by_zeros(void **state)
+{
+	char *p = kvmalloc(8 * MiB, GFP_KERNEL), *freed = kvmalloc(64 * MiB, GFP_KERNEL);
+
+	(void)state;
+	fill(p, 8 * MiB);
+	freed[9 * MiB] = freed[64 * MiB - 1] = 7;
+	kvfree(freed);
+	p = kvrealloc(p, 64 * MiB, GFP_KERNEL | __GFP_ZERO);
+	assert_true(is_filled(p, 8 * MiB));
+	assert_int_equal(p[9 * MiB], 0);
+	assert_int_equal(p[64 * MiB - 1], 0);
+	kvfree(p);
+}
+
 static void krealloc_grow(void **state)
 {
 	static const size_t sizes[] = {1,    8,	   9,	 100,	 192,	  193,
@@ -292,6 +308,7 @@ int main(void)
 		cmocka_unit_test(gfp_flags),
 		cmocka_unit_test(krealloc_shrink),
 		cmocka_unit_test(krealloc_keeps_the_set),
+		cmocka_unit_test(large_blocks_grow_by_zeros),
 		cmocka_unit_test(krealloc_grow),
 		cmocka_unit_test(krealloc_zero),
 		cmocka_unit_test(a_pointer_into_a_block_changes_nothing),

@@ -113,6 +113,24 @@ static void the_hard_limit_holds(void)
 	kmem_cache_destroy(other);
 }
 
+/* A block grows if what waits makes room for it, and else stays. */
+static void blocks_grow_below_the_limit(void)
+{
+	char *block = kvmalloc(8 * MIB, GFP_KERNEL), *larger;
+
+	CHECK(block);
+	block[0] = 7;
+	kvfree(kvmalloc(64 * MIB, GFP_KERNEL));
+	CHECK(sheaf_set_limits(0, held()) == 0);
+	larger = kvrealloc(block, 32 * MIB, GFP_KERNEL);
+	if (larger)
+		block = larger;
+	CHECK(sheaf_set_limits(0, held()) == 0);
+	CHECK(!kvrealloc(block, 256 * MIB, GFP_KERNEL) && block[0] == 7);
+	CHECK(sheaf_set_limits(0, 0) == 0);
+	kvfree(block);
+}
+
 static void wrong_and_large_limits(void)
 {
 	struct kmem_cache *s = make("full", SIZE, 0);
@@ -612,6 +630,7 @@ static void refusals_are_for_oneself(void)
 	}
 
 IN_CHILD(the_hard_limit_holds)
+IN_CHILD(blocks_grow_below_the_limit)
 IN_CHILD(wrong_and_large_limits)
 IN_CHILD(above_soft_nothing_waits)
 IN_CHILD(shrinkers_make_room)
@@ -632,6 +651,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_hard_limit_holds_in_child),
+		cmocka_unit_test(blocks_grow_below_the_limit_in_child),
 		cmocka_unit_test(wrong_and_large_limits_in_child),
 		cmocka_unit_test(above_soft_nothing_waits_in_child),
 		cmocka_unit_test(shrinkers_make_room_in_child),

@@ -324,6 +324,8 @@ static void by_size(void **state)
 	kfree(kmalloc(100, GFP_KERNEL));
 	assert_ptr_equal(kmalloc_nolock(0, 0, NUMA_NO_NODE), ZERO_SIZE_PTR);
 	assert_null(kmalloc_nolock(KMALLOC_MAX_CACHE_SIZE + 1, 0, NUMA_NO_NODE));
+	/* No cache has larger objects. */
+	assert_null(kmalloc_nolock(KMALLOC_MAX_CACHE_SIZE, 0, NUMA_NO_NODE));
 	small = kmalloc_nolock(100, __GFP_ZERO, 0);
 	assert_non_null(small);
 	assert_int_equal(ksize(small), usable(100, 112));
