@@ -111,7 +111,8 @@ unsigned int idle_age(struct sheaf_cache *cache, unsigned int most)
 	barn_for_each_cell (cache, at) {
 		uintptr_t cell = n < most ? os_load_relaxed(at) : 0;
 
-		if (cell & BARN_OLD && !(cell & BARN_TRANSIT))
+		/* None in transit is marked. */
+		if (cell & BARN_OLD)
 			n += empty_cell(cache, at, cell);
 	}
 	if (n)

@@ -139,7 +139,7 @@ static void put_parts(struct sheaf_cache *cache, struct sheaf *sheaf, unsigned i
 {
 	uint32_t capacity = sheaf_capacity(cache);
 
-	while (capacity && capacity < sheaf->capacity && sheaf->size >= capacity &&
+	while (capacity < sheaf->capacity && sheaf->size >= capacity &&
 	       !in_hand_sees_drain(cache)) {
 		struct sheaf *part = sheaf_take_empty(cache, node, NULL);
 

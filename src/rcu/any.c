@@ -241,8 +241,6 @@ void rcu_any_barrier(struct grace *grace)
 {
 	struct rcu_any *any = any_of(grace);
 
-	if (!any)
-		return;
 	grace_barrier(grace, &any->user);
 	grace_barrier(grace, &any->linked.user);
 }

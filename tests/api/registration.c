@@ -15,6 +15,7 @@
 
 #include "kit/check.h"
 #include "kit/hooks.h"
+#include "kit/provider.h"
 #include "kit/unit.h"
 
 #define OBJECTS 500
@@ -58,6 +59,10 @@ static void use_cache(void)
 		kmem_cache_free(s, objects[i]);
 	CHECK(kmem_cache_alloc_bulk(s, GFP_KERNEL, OBJECTS, objects) == OBJECTS);
 	kmem_cache_free_bulk(s, OBJECTS, objects);
+	for (int i = 0; i < OBJECTS; i++)
+		objects[i] = kmem_cache_alloc_nolock(s, 0);
+	for (int i = 0; i < OBJECTS; i++)
+		kmem_cache_free_nolock(s, objects[i]);
 }
 
 static void *without(void *cpu_id)
@@ -97,9 +102,42 @@ static void threads_without_a_cpu(void **state)
 	kmem_cache_destroy(s);
 }
 
+static void *retire(void *unused)
+{
+	(void)unused;
+	unregister(NONE);
+	for (int i = 0; i < OBJECTS; i++) {
+		void *object = kmem_cache_alloc(s, GFP_KERNEL);
+
+		CHECK(object);
+		kmem_cache_free_rcu(s, object);
+	}
+	return NULL;
+}
+
+static void retired_without_a_cpu(void **state)
+{
+	pthread_t thread;
+
+	(void)state;
+	provider_register();
+	s = kmem_cache_create("retired", 64, NULL, SLAB_NO_MERGE);
+	assert_non_null(s);
+	assert_int_equal(pthread_create(&thread, NULL, retire, NULL), 0);
+	pthread_join(thread, NULL);
+	kvfree_rcu_barrier();
+	assert_true(hook_closed_rows_are_empty());
+	assert_int_equal(kmem_cache_verify(s), 0);
+	assert_int_equal(kmem_cache_shrink(s), 0);
+	kmem_cache_destroy(s);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(threads_without_a_cpu)};
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(threads_without_a_cpu),
+		cmocka_unit_test(retired_without_a_cpu),
+	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
