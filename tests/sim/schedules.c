@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Every schedule of small programs (sim/enumerate.h), up to a number of preemptions or all of them.
- * Two fibres make a call or two each. At the end of each schedule every object is in exactly one
- * place (docs/design.md, R5), and when the rest is freed, nothing is left.
+ * Two or three fibres make a call or two each. At the end of each schedule every object is in
+ * exactly one place (docs/design.md, R5), and when the rest is freed, nothing is left.
  *
  *   schedules [--deep] [--samples N] [PROGRAM]...
  *
@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "cache/cache.h"
+#include "grace/grace.h"
 #include "group/stock.h"
 #include "os/atomic.h"
 #include "os/machine.h"
@@ -197,6 +198,50 @@ static void retire_body(unsigned int fibre, void *unused)
 	sheaf_for_each_retired(&s->sheaf, see_waiting, &both_retired);
 }
 
+/* --- two caches begin to use a provider while another provider is used for the first time ----- */
+
+static struct sheaf_rcu_ops providers[2];
+static struct grace *graces[3];
+static struct grace_user users[3];
+
+static void no_call(struct sheaf_rcu_head *head, void (*func)(struct sheaf_rcu_head *head))
+{
+	(void)head, (void)func;
+}
+
+static void no_check(void)
+{
+}
+
+static void provider_prepare(void)
+{
+	make(1);
+	for (int i = 0; i < 2; i++)
+		providers[i] = (struct sheaf_rcu_ops){.size = sizeof(providers[i]),
+						      .name = "small",
+						      .call = no_call,
+						      .barrier = no_check};
+}
+
+static void provider_body(unsigned int fibre, void *unused)
+{
+	static const struct grace_user_ops none;
+
+	(void)unused;
+	graces[fibre] = grace_of(&providers[fibre / 2]);
+	if (!graces[fibre] || !grace_add_user(graces[fibre], &users[fibre], &none))
+		sim_fail("no memory");
+}
+
+static void provider_check(void)
+{
+	if (graces[0] != graces[1] || graces[0] == graces[2] ||
+	    grace_of(&providers[0]) != graces[0] || grace_of(&providers[1]) != graces[2])
+		sim_fail("a provider was made twice, or not at all");
+	if (users[0].places == users[1].places && users[0].bit == users[1].bit)
+		sim_fail("two users have one place");
+}
+
 /* --- the stock of a group: a charge and an uncharge on one CPU -------------------------------- */
 
 static struct kmem_group *group;
@@ -313,10 +358,6 @@ static void lock_body(unsigned int fibre, void *unused)
 	os_unlock(&lock);
 }
 
-static void no_check(void)
-{
-}
-
 /* --- running ---------------------------------------------------------------------------------- */
 
 enum {
@@ -363,6 +404,7 @@ static const struct program {
 	{"drain", RSEQ, 2, 1, sheaf_prepare, {2, drain_body, drain_check}, 2, 3, 0},
 	{"drain", TRYLOCK, 2, 1, sheaf_prepare, {2, drain_body, drain_check}, 1, 3, 0},
 	{"retire", RSEQ, 2, 1, retire_prepare, {2, retire_body, empty_check}, 1, 2, 0},
+	{"provider", RSEQ, 1, 1, provider_prepare, {3, provider_body, provider_check}, 1, 2, 0},
 	{"remote", RSEQ, 2, 2, remote_prepare, {2, remote_body, empty_check}, 1, 2, 0},
 	{"prefill", RSEQ, 2, 1, prefill_prepare, {2, prefill_body, empty_check}, 1, 2, 0},
 };
