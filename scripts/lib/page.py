@@ -3,7 +3,7 @@
 import datetime
 from pathlib import Path
 
-from lib import records
+from lib import fuzzed, records
 from lib.builds import ROOT
 
 PATH = Path(ROOT, records.PAGE)
@@ -99,6 +99,8 @@ def text(stages):
         for heading, lines in ("Failures", _failures(runs)), ("Skipped", _skips(runs)):
             if lines := list(lines):
                 parts.append(f"## {heading}\n\n" + "\n".join(lines).rstrip())
+    if fuzzing := fuzzed.section():
+        parts.append(fuzzing)
     if FOUND.exists():
         parts.append(FOUND.read_text(encoding="utf-8").rstrip())
     return "\n\n".join(parts) + "\n"
