@@ -273,7 +273,7 @@ static void free_twice(void)
 static void free_twice_and_stop(void)
 {
 	CHECK(setenv("SHEAF_OPTIONS", "panic_on_warn", 1) == 0);
-	run_again("panic");
+	start_again("panic");
 }
 
 /* With panic_on_warn the whole report is written, and nothing after it. */

@@ -171,7 +171,7 @@ static void under_limits(void **state)
 		child = fork();
 		if (child == 0) {
 			setrlimit(RLIMIT_AS, &limit);
-			run_again(parts[i].name);
+			start_again(parts[i].name);
 		}
 		waitpid(child, &status, 0);
 		capture_end(&captured);

@@ -222,7 +222,7 @@ static int run_limited(const char *name, rlim_t bytes)
 
 	if (child == 0) {
 		setrlimit(RLIMIT_AS, &limit);
-		run_again(name);
+		start_again(name);
 	}
 	waitpid(child, &status, 0);
 	return status;

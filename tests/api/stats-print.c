@@ -138,7 +138,7 @@ static void text_leaves_unused_caches_out(void **state)
 static void print_odd_options(void)
 {
 	CHECK(setenv("SHEAF_OPTIONS", "slab_debug=F,a\"b\\c\nd\x1f\xff", 1) == 0);
-	run_again("options");
+	start_again("options");
 }
 
 static void odd_options(void)
@@ -190,7 +190,7 @@ static void print_at_exit(int file)
 {
 	CHECK(setenv("SHEAF_OPTIONS", "stats", 1) == 0);
 	dup2(file, STDERR_FILENO);
-	run_again("exit");
+	start_again("exit");
 }
 
 static void to_nobody(void)

@@ -299,7 +299,7 @@ static void leave_objects(void)
 static void leaks(void)
 {
 	CHECK(setenv("SHEAF_OPTIONS", "leaks", 1) == 0);
-	run_again("leaks");
+	start_again("leaks");
 }
 
 static void leaks_are_reported_at_exit(void **state)

@@ -86,10 +86,10 @@ static inline int in_child(void (*body)(void))
 	return status_of(start_child(body));
 }
 
-#define NOT_STARTED 126 /* the exit status of run_again() where an emulator cannot do that */
+#define NOT_STARTED 126 /* the exit status of start_again() where an emulator cannot do that */
 
 /* Continue as a new image of the program. Only what the link says is true under valgrind, too. */
-static inline void run_again(const char *argument)
+static inline void start_again(const char *argument)
 {
 	char path[PATH_MAX] = "";
 
