@@ -362,6 +362,29 @@ static void whole_again(void **state)
 	assert_int_equal(page_usage().dirty, 0);
 }
 
+/* Where advice would need too many mappings, chunks keep the one that they have. */
+static void splits_stay_below_the_limit(void **state)
+{
+	size_t most = huge_most_splits();
+
+	(void)state;
+	take_all();
+	huge_splits.most = page_usage().splits + 3;
+	give_parts();
+	page_trim();
+	assert_in_range(page_usage().splits, huge_splits.most - 1, huge_splits.most);
+	counted_as_the_system_does();
+	for (unsigned int i = 0; i < CHUNKS; i++) {
+		if (i % 2)
+			page_free(first[i], HALF);
+		page_free(second[i], HALF);
+	}
+	counted_as_the_system_does();
+	huge_splits.most = most;
+	page_trim();
+	assert_int_equal(page_usage().dirty, 0);
+}
+
 static void used_whole(void **state)
 {
 	size_t before = page_usage().splits;
@@ -529,6 +552,7 @@ int test_chunk(void)
 		cmocka_unit_test(every_order_fills),
 		cmocka_unit_test(growth_splits_nothing),
 		cmocka_unit_test(whole_again),
+		cmocka_unit_test(splits_stay_below_the_limit),
 		cmocka_unit_test(used_whole),
 		cmocka_unit_test(free_chunks_stay_below_the_limit),
 		cmocka_unit_test(beyond_the_budget),
