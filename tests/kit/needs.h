@@ -31,7 +31,7 @@ static inline void needs(enum need what)
 	}
 }
 
-/* Skip this test if a child's start_again() found an emulator that starts no programs of its kind. */
+/* Skip this test if a child's start_again() found that an emulator cannot do it. */
 static inline void needs_image(int status)
 {
 	if (WIFEXITED(status) && WEXITSTATUS(status) == NOT_STARTED) {
