@@ -172,8 +172,9 @@ bool os_at_thread_end(void (*end)(uint32_t group))
 	return true;
 }
 
-void os_has_group(void)
+bool os_has_group(void)
 {
+	return true;
 }
 
 size_t os_mappings_limit(void)

@@ -9,6 +9,21 @@ static void drop_current(uint32_t number)
 	group_leave();
 }
 
+/* The thread's end drops its reference. */
+static void see_end_of_thread(void)
+{
+	bool begun;
+
+	if (os_has_group())
+		return;
+	/* The system had no room for it when the first group was created. */
+	os_lock(&groups.lock);
+	begun = os_at_thread_end(drop_current);
+	os_unlock(&groups.lock);
+	if (begun)
+		os_has_group();
+}
+
 /* The caller's reference becomes the thread's. Returns the group before, whose reference is the
  * caller's now. */
 static struct kmem_group *exchange_current(struct kmem_group *g)
@@ -20,7 +35,7 @@ static struct kmem_group *exchange_current(struct kmem_group *g)
 		os_fetch_add(&g->threads, 1);
 	current->group = current->own = g ? g->number : GROUP_NONE;
 	if (g && !before)
-		os_has_group();
+		see_end_of_thread();
 	if (!before)
 		return NULL;
 	os_fetch_sub(&group_of_number(before)->threads, 1);

@@ -34,12 +34,11 @@ static inline struct os_current *os_current_group(void)
 }
 #endif
 
-/*
- * Call this in each thread that ends with a current group, with its number. Returns false if the
- * system has no room for that: such threads keep their reference.
- */
+/* Call this in each thread that ends with a current group, with its number: false if the system has
+ * no room for that now. One thread at a time. */
 bool os_at_thread_end(void (*end)(uint32_t group));
-/* The thread has a current group for the first time. */
-void os_has_group(void);
+/* The thread has a current group for the first time. False: os_at_thread_end() has not succeeded
+ * yet. A thread that cannot be noted either keeps its reference. */
+bool os_has_group(void);
 
 #endif

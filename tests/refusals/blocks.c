@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* Scenes: blocks by size, memory pools, groups. */
+#include <errno.h>
+#include <pthread.h>
 #include <sheaf/mempool.h>
 #include <sheaf/trim.h>
 #include <string.h>
@@ -254,6 +256,28 @@ static int make_group(void)
 	return all_or_nothing(group);
 }
 
+static void *be_charged(void *data)
+{
+	kmem_group_put(kmem_group_set_current(data));
+	return NULL;
+}
+
+/* A thread's reference ends with it. */
+static int group_of_thread(void)
+{
+	struct kmem_group_stats stats;
+	pthread_t thread;
+
+	if (make_group())
+		return NOTHING;
+	if (pthread_create(&thread, NULL, be_charged, group) || pthread_join(thread, NULL))
+		fault("no thread");
+	errno = 4242; /* those calls are the program's */
+	if (kmem_group_stats(group, &stats) || stats.references != 1)
+		fault("the thread's reference is left");
+	return 0;
+}
+
 static void a_group(void)
 {
 	struct kmem_group_args args = {.hard_limit = 10 << 20};
@@ -448,6 +472,9 @@ const struct scene block_scenes[] = {
 	 .finish = destroy_pool,
 	 .never_fails = true},
 	{.name = "kmem_group_create, first call", .call = make_group, .undo = put_group},
+	{.name = "kmem_group_create, thread, first call",
+	 .call = group_of_thread,
+	 .undo = put_group},
 	{.name = "kmem_group_create", .prepare = family, .call = make_group, .undo = put_group},
 	{.name = "kmem_group_create, below a group",
 	 .prepare = a_group,

@@ -152,14 +152,19 @@ static void thread_ends(void *unused)
 
 bool os_at_thread_end(void (*end)(uint32_t group))
 {
+	if (at_end.end)
+		return true;
 	if (os_should_fail("pthread_key_create") || pthread_key_create(&at_end.key, thread_ends))
 		return false;
-	at_end.end = end;
+	os_store_release(&at_end.end, end);
 	return true;
 }
 
-void os_has_group(void)
+bool os_has_group(void)
 {
-	if (at_end.end && !pthread_getspecific(at_end.key))
+	if (!os_load_acquire(&at_end.end))
+		return false;
+	if (!pthread_getspecific(at_end.key))
 		pthread_setspecific(at_end.key, &at_end);
+	return true;
 }
