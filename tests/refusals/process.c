@@ -71,6 +71,21 @@ static int retire_many(void)
 	return 0;
 }
 
+static int retire_without_head(void)
+{
+	for (size_t i = 0; i < MOST; i++)
+		kmem_cache_free_rcu(w.s, w.p[i]);
+	memset(w.p, 0, sizeof(w.p));
+	return 0;
+}
+
+static int retire_bulk(void)
+{
+	kmem_cache_free_bulk_rcu(w.s, MOST, w.p);
+	memset(w.p, 0, sizeof(w.p));
+	return 0;
+}
+
 static int retire_and_wait(void)
 {
 	retire_many();
@@ -394,6 +409,18 @@ const struct scene process_scenes[] = {
 	 .prepare = provider,
 	 .ready = many,
 	 .call = retire_many,
+	 .settle = barrier,
+	 .never_fails = true},
+	{.name = "kmem_cache_free_rcu, many",
+	 .prepare = provider,
+	 .ready = many,
+	 .call = retire_without_head,
+	 .settle = barrier,
+	 .never_fails = true},
+	{.name = "kmem_cache_free_bulk_rcu",
+	 .prepare = provider,
+	 .ready = many,
+	 .call = retire_bulk,
 	 .settle = barrier,
 	 .never_fails = true},
 	{.name = "kfree_rcu and kvfree_rcu_barrier",

@@ -461,7 +461,7 @@ static const char *const sets[] = {
 	"",
 	"stats=live",
 	"numa=fake=2",
-	"hardened",
+	"hardened;random_kmalloc_caches=2",
 	"hard_limit=64",
 	"slub_tiny",
 	"slab_debug=FZPU",

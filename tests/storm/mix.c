@@ -305,7 +305,7 @@ static void brief_cache(struct mix_worker *w)
 	void *object = s ? kmem_cache_alloc(s, GFP_KERNEL) : NULL;
 
 	if (object)
-		kmem_cache_free_rcu(s, object);
+		kvfree_rcu_mightsleep(object);
 	kmem_cache_destroy(s);
 }
 
