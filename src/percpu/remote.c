@@ -87,7 +87,8 @@ static struct sheaf *sheaf_for_node(struct sheaf_cache *cache, struct sheaf *she
 		sheaf = send_checked(cache, sheaf, of);
 	if (sheaf && sheaf->size && of != node)
 		sheaf_flush(cache, sheaf);
-	if (sheaf && sheaf->size < sheaf->capacity && sheaf_fits(cache, sheaf))
+	os_assert(!sheaf || sheaf->size < sheaf->capacity);
+	if (sheaf && sheaf_fits(cache, sheaf))
 		return sheaf;
 	if (sheaf)
 		sheaf_flush_and_release(cache, sheaf);
