@@ -273,7 +273,8 @@ void *map_resize(void *address, size_t size, size_t align)
 		now = map_move(address, old, size, align);
 		if (!now)
 			os_store_release(entry_at(first), entry);
-	} else if (size < old) {
+	} else {
+		os_assert(size < old); /* callers have asked for another size */
 		os_unreserve(now + size, old - size);
 	}
 	if (!now) {

@@ -57,6 +57,26 @@ static void free_at_once(char *block)
 	assert_int_equal(map_kept_bytes(), 0);
 }
 
+/* Each block is as large as it was requested, where it was allocated, and none is used again. */
+static void nothing_waits_while_a_tool_watches(void **state)
+{
+	char *block, *pages;
+
+	(void)state;
+	os.tools = TOOL_MEMCHECK;
+	block = kvmalloc(4 * MiB, GFP_KERNEL);
+	pages = __vmalloc(5000, GFP_KERNEL);
+	block[0] = 7;
+	block = kvrealloc(block, 16 * MiB, GFP_KERNEL);
+	assert_non_null(block);
+	assert_int_equal(block[0], 7);
+	assert_non_null(pages);
+	kvfree(block);
+	vfree(pages);
+	assert_int_equal(map_kept_bytes(), 0);
+	os.tools = 0;
+}
+
 static void a_block_waits(void **state)
 {
 	size_t bytes = map_bytes(), held, dirty;
@@ -496,6 +516,7 @@ static void a_block_grows_without_the_one_that_waits_in_child(void **state)
 int test_freed_mappings(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup(nothing_waits_while_a_tool_watches, begin),
 		cmocka_unit_test_setup(a_block_waits, begin),
 #if !OS_ASAN
 		cmocka_unit_test_setup(leaks_are_found_in_used_blocks, begin),
