@@ -138,10 +138,10 @@ bool map_keep(struct mapping block, unsigned int node)
 
 bool map_decay(unsigned int node, uint32_t now)
 {
-	uint32_t patience = page_is_above_soft() ? 0 : os_options.decay / 4;
-	bool waits = false, gone = false;
+	bool above_soft = page_is_above_soft(), waits = false, gone = false;
+	uint32_t patience = above_soft ? 0 : os_options.decay / 4;
 
-	if (os_options.decay_never && patience)
+	if (os_options.decay_never && !above_soft)
 		return false;
 	for (unsigned int i = 0; i < CELLS; i++) {
 		uint64_t *cell = &waiting.cells[node][i], before = os_load_relaxed(cell);

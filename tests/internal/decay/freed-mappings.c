@@ -77,6 +77,27 @@ static void nothing_waits_while_a_tool_watches(void **state)
 	os.tools = 0;
 }
 
+/* Of the two options, this one counts. */
+static void decay_never_counts_more_than_no_time(void **state)
+{
+	uint32_t decay = os_options.decay;
+	size_t kept;
+
+	(void)state;
+	os_options.decay = 0;
+	os_options.decay_never = 1;
+	kvfree(kvmalloc(4 * MiB, GFP_KERNEL));
+	clock_pass_ms(1000);
+	for (uint32_t node = 0; node < os.nr_nodes; node++)
+		page_decay(node);
+	kept = map_kept_bytes();
+	os_options.decay_never = 0;
+	kvfree(kvmalloc(4 * MiB, GFP_KERNEL));
+	os_options.decay = decay;
+	assert_int_equal(kept, 4 * MiB);
+	assert_int_equal(map_kept_bytes(), 0);
+}
+
 static void a_block_waits(void **state)
 {
 	size_t bytes = map_bytes(), held, dirty;
@@ -517,6 +538,7 @@ int test_freed_mappings(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(nothing_waits_while_a_tool_watches, begin),
+		cmocka_unit_test_setup(decay_never_counts_more_than_no_time, begin),
 		cmocka_unit_test_setup(a_block_waits, begin),
 #if !OS_ASAN
 		cmocka_unit_test_setup(leaks_are_found_in_used_blocks, begin),
