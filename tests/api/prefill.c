@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/time.h>
 #include <unistd.h>
 
@@ -399,6 +400,9 @@ static void no_memory(void)
 	struct slab_sheaf *sheaf;
 
 	no_more_memory();
+	if (mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) !=
+	    MAP_FAILED)
+		_exit(SKIPPED);
 	while (nr_lent < MOST &&
 	       (sheaf = kmem_cache_prefill_sheaf(s, nr_lent % 2 ? GFP_KERNEL : GFP_NOWAIT,
 						 nr_lent % 100 + 1)) != NULL) {
@@ -425,8 +429,14 @@ static void no_memory(void)
 
 static void guaranteed_without_memory(void **state)
 {
+	int status = in_child(no_memory);
+
 	(void)state;
-	assert_int_equal(in_child(no_memory), 0);
+	if (WIFEXITED(status) && WEXITSTATUS(status) == SKIPPED) {
+		print_message("skipped: valgrind grants memory beyond the limit\n");
+		skip();
+	}
+	assert_int_equal(status, 0);
 }
 
 static struct slab_sheaf *of_handler;
