@@ -30,6 +30,7 @@ COMPILERS = ("clang-19", "clang", "clang-14")
 OTHERS = ("abi-", "compile-lines", "docs-", "exports", "fast-path-count", "header-", "install", "ip-ranges", "maple", "maps-", "planted",
           "probes", "scale", "setup", "sim-maple", "single-file", "spaces", "subproject", "tools-maple", "tools-record_maps",
           "tools-scale", "walk-shapes", "words-")
+MOST_EXCLUDED = 0.03  # of a folder
 EXCLUSION = re.compile(r"(\S+):(\w+) (true|false) of (.+?) -- (.+)")
 
 
@@ -194,7 +195,7 @@ class Report:
         self.folders = collections.defaultdict(collections.Counter)
         self.unreached = []  # (file, line, column, side, branch)
         self.excluded = exclusions()
-        self.stale, used = [], set()
+        self.faults, used = [], set()
         for (file, line, column, *_), branch in sorted(branches.items()):
             folder = self.folders["/".join(file.split("/")[:2])]
             for side, reached in branch.reached.items():
@@ -204,11 +205,13 @@ class Report:
                 folder["excluded"] += key in self.excluded and not reached
                 used.add(key)
                 if reached and key in self.excluded:
-                    self.stale.append(f"{file}:{line}: {side} of {branch.text}: it is reached")
+                    self.faults.append(f"{file}:{line}: {side} of {branch.text}: it is reached")
                 elif not reached and key not in self.excluded:
                     self.unreached.append((file, line, column, side, branch))
-        self.stale += [f"{file}:{function} {side} of {text}: there is no such branch"
+        self.faults += [f"{file}:{function} {side} of {text}: there is no such branch"
                        for file, function, side, text in self.excluded.keys() - used]
+        self.faults += [f"{folder}: {count['excluded']} of {count['sides']} sides, which is more than {MOST_EXCLUDED:.0%}"
+                       for folder, count in self.folders.items() if count["excluded"] > MOST_EXCLUDED * count["sides"]]
 
     def lines(self, chosen):
         """A line for each side that was not reached; one for both sides of a branch."""
