@@ -133,6 +133,8 @@ class Coverage:
             if result.returncode:
                 self.tally.add("coverage: set up a build", "FAIL", result.stdout)
                 return None
+        # There may be other tests than in an earlier run.
+        run(["ninja", "-C", BUILD, "build.ninja"])
         chosen = [one for one in self._introspect("--tests")
                   if (any(fnmatch.fnmatch(one["name"], pattern) for pattern in patterns) if patterns
                       else not one["name"].startswith(OTHERS))]
