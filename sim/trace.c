@@ -31,10 +31,18 @@ static void print_address(uintptr_t address)
 		fprintf(stderr, "%#zx", address);
 }
 
+/* "file:line: text", whose text may have slashes, too. */
+static const char *without_folder(const char *where)
+{
+	const char *slash = memrchr(where, '/', (size_t)(strchr(where, ':') - where));
+
+	return slash ? slash + 1 : where;
+}
+
 void trace_print(const struct trace *trace)
 {
 	const struct sim_access *access = &trace->access;
-	const char *where = access->step->where, *slash = where ? strrchr(where, '/') : NULL;
+	const char *where = access->step->where;
 
 	fprintf(stderr, "sim: %8llu: fibre %u on CPU %u %s", (unsigned long long)trace->number,
 		(unsigned int)(trace->fibre - sim.fibres), trace->cpu, texts[access->step->kind]);
@@ -46,7 +54,7 @@ void trace_print(const struct trace *trace)
 		fprintf(stderr, ", rank %u",
 			((const volatile struct os_lock *)access->address)->rank);
 	if (where)
-		fprintf(stderr, " (%.*s)", SHOWN_TEXT, slash ? slash + 1 : where);
+		fprintf(stderr, " (%.*s)", SHOWN_TEXT, without_folder(where));
 	fputc('\n', stderr);
 }
 
