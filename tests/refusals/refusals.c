@@ -352,8 +352,8 @@ static bool run_again(const struct scene *scene, const char *options, unsigned i
 	struct run first = *run;
 	bool good;
 
-	if (!scene->prepare)
-		return first.other_machine;
+	if (!scene->prepare && first.other_machine)
+		return true;
 	rounds = ROUNDS;
 	good = run_once(scene, options, from, to, usual);
 	rounds = 1;

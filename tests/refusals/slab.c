@@ -375,20 +375,14 @@ static void leave_many(void)
 	free_many();
 }
 
-/* With some options, no cache has sheaves. */
-static int unless_unsupported(int result)
-{
-	return result == -ENOTSUP ? 0 : result;
-}
-
 static int set_capacity(void)
 {
-	return unless_unsupported(kmem_cache_set_sheaf_capacity(w.s, 100));
+	return kmem_cache_set_sheaf_capacity(w.s, 100);
 }
 
 static int set_barn(void)
 {
-	return unless_unsupported(kmem_cache_set_barn(w.s, 100, 100000));
+	return kmem_cache_set_barn(w.s, 100, 100000);
 }
 
 static int set_limit(void)
@@ -471,10 +465,10 @@ const struct scene slab_scenes[] = {
 	 .never_fails = true},
 	{"kmem_cache_shrink", .prepare = new_cache, .ready = leave_many, .call = shrink,
 	 .never_fails = true},
-	{"kmem_cache_set_sheaf_capacity", .prepare = new_cache, .ready = leave_many,
+	{"kmem_cache_set_sheaf_capacity", .prepare = new_cache, .ready = leave_many, .options = "",
 	 .call = set_capacity, .never_fails = true},
-	{"kmem_cache_set_barn", .prepare = new_cache, .ready = leave_many, .call = set_barn,
-	 .never_fails = true},
+	{"kmem_cache_set_barn", .prepare = new_cache, .ready = leave_many, .options = "",
+	 .call = set_barn, .never_fails = true},
 	{"kmem_cache_set_limit", .prepare = new_cache, .ready = leave_many, .call = set_limit,
 	 .undo = no_limit, .never_fails = true},
 	{"kmem_cache_verify", .prepare = new_cache, .ready = leave_many, .call = verify},
