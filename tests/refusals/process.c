@@ -205,6 +205,7 @@ static void at_limit(void)
 	for (size_t i = 0; i < 100; i++)
 		kmem_cache_free(w.s, w.p[i]);
 	memset(w.p, 0, sizeof(w.p));
+	sheaf_trim(0);
 	if (sheaf_set_limits(0, library().held_bytes + (3 << 20)))
 		fault("no limit");
 }
