@@ -113,13 +113,10 @@ static void sheaves_go_through_the_barn(void **state)
 	check_sums(s, 0);
 }
 
-static void full_barn_flushes(void **state)
+static void flushes_beyond_limit(void)
 {
 	struct kmem_cache_stats before;
 
-	(void)state;
-	needs_sheaves();
-	assert_int_equal(kmem_cache_set_barn(s, 1, 1), 0);
 	take(MANY);
 	before = look(s);
 	give(0, MANY);
@@ -131,6 +128,26 @@ static void full_barn_flushes(void **state)
 	assert_true(MOVED(before, barn_get_empty) <= 1);
 	assert_int_equal(MOVED(before, free_fastpath), MANY);
 	check_sums(s, 0);
+}
+
+static void full_barn_flushes(void **state)
+{
+	(void)state;
+	needs_sheaves();
+	assert_int_equal(kmem_cache_set_barn(s, 1, 1), 0);
+	flushes_beyond_limit();
+}
+
+static void barn_is_limited_from_the_beginning(void **state)
+{
+	struct kmem_cache_args limited = {.barn_objects = 1, .barn_bytes = 1};
+
+	(void)state;
+	needs_sheaves();
+	kmem_cache_destroy(s);
+	s = kmem_cache_create("limited", 64, &limited, SLAB_NO_MERGE | SLAB_NO_USER_FLAGS);
+	assert_non_null(s);
+	flushes_beyond_limit();
 }
 
 static void shrink_flushes_and_frees(void **state)
@@ -312,6 +329,7 @@ int main(void)
 		WITH_SHEAVES(sheaf_serves_the_fast_path),
 		WITH_SHEAVES(sheaves_go_through_the_barn),
 		WITH_SHEAVES(full_barn_flushes),
+		WITH_SHEAVES(barn_is_limited_from_the_beginning),
 		WITH_SHEAVES(shrink_flushes_and_frees),
 		WITHOUT_SHEAVES(slabs_serve_a_cache_without_sheaves),
 		WITHOUT_SHEAVES(node_gives_empty_slabs_back),

@@ -223,10 +223,17 @@ static void the_rest_counts(void **state)
 static void bad_numbers(void **state)
 {
 	static const char *const wrong[] = {
-		"slab_max_order=10", "slab_max_order=",	   "slab_max_order=2x",
-		"slab_max_order=-1", "numa=fake=0",	   "numa=fake=65",
-		"numa=fake=+2",	     "slab_min_objects=0", "slab_max_order=99999999999999999999",
+		"slab_max_order=10",
+		"slab_max_order=",
+		"slab_max_order=2x",
+		"slab_max_order=-1",
+		"numa=fake=0",
+		"numa=fake=65",
+		"numa=fake=+2",
+		"slab_min_objects=0",
+		"slab_max_order=99999999999999999999",
 		"slab_max_order= 2",
+		"slab_max_order=4294967297",
 	};
 	int lines;
 
