@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: MIT
+"""Bugs, and the test that finds each: see check-planted."""
+from dataclasses import dataclass
+
+
+@dataclass
+class Bug:
+    """One text of a file, and what is planted in its place."""
+    name: str
+    file: str
+    before: str
+    after: str
+    test: str  # as `meson test` calls it, with further arguments; "tsan:" in a build with that sanitizer
+    compiled: tuple = ()  # of a header: the sources that are compiled again
+
+
+SHEAVES = "slab_mark(&cache->slab, MARK_SHEAVES);\n"
+BUGS = [
+    # src/os/
+    Bug("option-accepts-overflow", "src/os/options/option.c", "\tunsigned long value = strtoul(digits, &end, 10);",
+        "\tuint32_t value = (uint32_t)strtoul(digits, &end, 10);", "os"),
+    Bug("list-of-cpus-without-ranges", "src/os/linux/topology.c", "if (*end == '-')", "if (*end != '-')", "topology"),
+    Bug("section-commits-before-its-last-store", "include/sheaf/section.h",
+        '\t"{movq %[object], 32(%[m], %[t], 8)|mov [%[m] + 8*%[t] + 32], %[object]}\\n"                \\\n'
+        '\t"{addl $1, %k[t]|add %k[t], 1}\\n"                                                          \\\n'
+        '\t"{movl %k[t], (%[m])|mov [%[m]], %k[t]}\\n"\n',
+        '\t"addl $1, %k[t]\\nmovl %k[t], (%[m])\\nmovq %[object], 24(%[m], %[t], 8)\\n"\n',
+        "walk-called-mm-cid", ("src/cache/fast.c", "src/os/section.c")),
+    Bug("report-into-another-users-file", "src/os/report/sink.c", "return made->st_uid != geteuid()",
+        "return made->st_uid == geteuid()", "report-rseq"),
+    Bug("slot-unlocked-without-release", "src/os/section_c.h", "os_store_release(&(*slot)->lock, 0);",
+        "os_store_relaxed(&(*slot)->lock, 0);", "tsan:storm-trylock",
+        ("src/cache/fast.c", "src/os/section.c")),
+    # src/page/
+    Bug("dirty-pages-uncounted", "src/page/chunk.c", "\tchunk->nr_dirty += dirty;\n", "", "sim-slabs"),
+    Bug("freed-pages-keep-their-slab", "src/page/page.c", "\tdisown(slab, order);\n\tgive_run(slab, order, RUN_USED);",
+        "\tgive_run(slab, order, RUN_USED);", "page-2-nodes"),
+    Bug("mapping-stays", "src/page/map.c", "\t\tmap_unmap(block);\n", "", "page-2-nodes"),
+    # src/slab/
+    Bug("empty-slab-leaves-uncounted", "src/slab/partial.c", "\tif (flag)\n\t\tleave_unused(node, slab);\n", "", "sim-slabs"),
+    Bug("empty-slab-without-flag", "src/slab/give.c", "surplus ? 0 : SLAB_UNUSED", "0", "sim-slabs"),
+    Bug("bits-beyond-the-last-object", "src/slab/pages.c", "~UINT64_C(0) >> (64 - n)", "~UINT64_C(0)", "sim-slabs"),
+    Bug("slab-freed-while-in-use", "src/slab/give.c", "if (state & SLAB_LISTED && !slab_inuse(changed) &&",
+        "if (state & SLAB_LISTED && slab_inuse(changed) <= 1 &&", "sim-slabs"),
+    Bug("limit-of-a-cache-off-by-one", "src/slab/pages.c", "slab_held_bytes(cache) + bytes <= limit;",
+        "slab_held_bytes(cache) + bytes < limit;", "slab-1-node"),
+    Bug("lock-of-a-node-not-only-tried", "src/slab/partial.c", "if (!wait && !os_trylock(&node->lock))",
+        "if (wait && !os_trylock(&node->lock))", "sim-shrink"),
+    Bug("stray-not-counted-as-empty", "src/slab/partial.c", "os_fetch_or(&slab->state, SLAB_UNUSED);\n\tpartial_unused(node, slab);",
+        "os_fetch_or(&slab->state, SLAB_UNUSED);", "sim-shrink"),
+    Bug("owner-stays", "src/slab/owner.h", "\tif (number)\n\t\tos_store_relaxed(at, 0);\n", "", "group-rseq",
+        ("src/cache/account.c", "src/cache/account_fast.c")),
+    Bug("report-names-the-wrong-cache", "src/slab/wrong.c", "call, cache->name, object, other->name);",
+        "call, other->name, object, cache->name);", "wrong-cache-rseq"),
+    Bug("deferred-slab-without-mark", "src/percpu/nolock.c", "\t" + SHEAVES + "\tslab_list_deferred", "\tslab_list_deferred",
+        "sim-marks"),
+    # src/debug/
+    Bug("quarantine-reserves-too-little", "src/debug/quarantine.c", "!reserve_rest(ring, cache->size,",
+        "!reserve_rest(ring, cache->object_size,", "sim-quarantine"),
+    Bug("no-red-zone-in-front", "src/debug/layout.c", "debug->left = zones ? LEFT : 0;", "debug->left = 0;", "debug-letters"),
+    Bug("guard-slots-of-half-a-chunk", "src/debug/guard.c", "return (1u << class) + 1;", "return (1u << class);",
+        "guard-trylock-guarded"),
+    Bug("traces-of-a-neighbour", "src/debug/traces.c", "group = &traces->groups[i - 1];", "group = &traces->groups[i];",
+        "traces-trylock"),
+    # src/percpu/
+    Bug("sheaf-released-with-objects", "src/percpu/sheaf.c",
+        "\tif (sheaf->size)\n\t\tsheaf_flush(cache, sheaf);\n\tsheaf_release", "\tsheaf_release",
+        "sim-conservation --seeds 20"),
+    Bug("drain-without-first-membarrier", "src/percpu/drain.c", "ended = end_sections();", "ended = true;", "sim-pauses"),
+    Bug("drain-without-second-membarrier", "src/percpu/drain.c", "if (!reached || end_sections())", "if (true)", "sim-pauses"),
+    Bug("drain-forgets-spares", "src/percpu/taken.c", "\tpush_taken(list, spare, row, TAKEN_SPARE);\n", "",
+        "sim-conservation --seeds 20"),
+    Bug("drain-forgets-the-barn", "src/percpu/drain.c", "flush_list(cache, barn_take_all(cache));", ";", "sim-rows"),
+    Bug("drain-without-mark-of-the-unreached", "src/percpu/drain.c", "\tif (!reached)\n\t\t" + SHEAVES, "", "sim-pauses"),
+    Bug("returned-sheaf-without-mark", "src/percpu/prefill.c", "(MARKS-F2). */\n\t" + SHEAVES, "(MARKS-F2). */\n", "sim-marks"),
+    Bug("full-sheaf-to-the-wrong-node", "src/percpu/remote.c", "if (sheaf_put_full(cache, node, full))",
+        "if (sheaf_put_full(cache, os_node(), full))", "numa-rseq-2-nodes"),
+    Bug("freed-objects-uncounted", "src/percpu/prefill.c", "\tstat_add(&cache->slab, STAT_free_fastpath, size);\n", "",
+        "prefill-rseq-stats"),
+    Bug("sheaf-in-hand-counted-down-twice", "src/percpu/percpu.c", "\tsheaf_hand_over(cache, spare);\n\tin_hand_end(in_hand);\n",
+        "\tin_hand_end(in_hand);\n\tsheaf_hand_over(cache, spare);\n\tin_hand_end(in_hand);\n",
+        "sim-conservation --seeds 20"),
+    # src/grace/, src/rcu/
+    Bug("grace-period-too-early", "src/grace/grace.c", "grace_advance(grace, number, now);\n\tserve_users",
+        "grace_advance(grace, number + 1, now);\n\tserve_users", "sim-retired"),
+    Bug("grace-period-never-wanted", "src/grace/grace.c", "\tos_store_relaxed(&grace->wanted, 1);\n", "", "rcu-rseq"),
+    Bug("passed-objects-stay-counted", "src/rcu/queue.c", "\tos_store_relaxed(&queue->n_passed, n);\n", "", "sim-retired"),
+    Bug("kfree-rcu-frees-at-once", "src/cache/kfree_rcu.c",
+        "\tif (!grace) {\n\t\tcache_free_waited(1, &object, \"kfree_rcu\");",
+        "\tif (true) {\n\t\tcache_free_waited(1, &object, \"kfree_rcu\");", "rcu-rseq"),
+    Bug("barrier-forgets-what-it-took", "src/percpu/drain.c",
+        "\tfor (struct drain *drain = first; drain; drain = drain->next)\n\t\tdrain_queue_taken(drain);\n", "", "sim-barrier"),
+    Bug("objects-of-other-nodes-stay-in-slots", "src/rcu/rcu_free.c", "\tos_store_relaxed(&rcu->remote, 1);\n", "", "sim-retired"),
+    # src/group/
+    Bug("stock-gives-back-too-much", "src/group/stock.c", "(uint32_t)word);\n}", "(uint32_t)word + 64);\n}", "sim-groups"),
+    Bug("forced-charges-uncounted", "src/cache/group_stats.c", "\tout->forced = os_load_relaxed(&g->forced);\n", "", "group-rseq"),
+    # src/cache/
+    Bug("barn-limit-not-taken-over", "src/cache/create.c",
+        "\t\tsheaf_set_barn(&s->sheaf, args->barn_objects, args->barn_bytes);\n", "\t\t;\n", "stats-rseq-stats"),
+    Bug("fork-locks-in-the-wrong-order", "src/cache/process.c", "\tos_lock(&groups.lock);\n\tos_lock(&stock_drains);\n",
+        "\tos_lock(&stock_drains);\n\tos_lock(&groups.lock);\n", "sim-retired"),
+    Bug("barn-limit-ignored", "src/cache/sizes.c", "\tsheaf_set_barn(&s->sheaf, objects, bytes);\n", "", "stats-rseq-stats"),
+    # src/kmalloc/
+    Bug("reserve-beyond-its-size", "src/kmalloc/mempool.c", "return nr < os_load", "return nr <= os_load", "sim-mempool"),
+    Bug("krealloc-copies-what-was-added", "src/kmalloc/kfree.c", "return larger ? move(larger, &block, block.size, call) : NULL;",
+        "return larger ? move(larger, &block, size - block.size, call) : NULL;", "kmalloc-rseq"),
+    Bug("wake-up-lost", "src/kmalloc/mempool.c", "\t\tos_wake(&pool->turn);\n", "\t\t;\n", "sim-mempool"),
+    # src/stats/, src/control/
+    Bug("waiting-objects-uncounted", "src/stats/read.c", "\tout->rcu_pending_objects += waiting;\n", "", "rcu-rseq"),
+    Bug("answer-without-its-error", "src/control/control.c", "\tos_channel_answer(question.error);\n", "", "control-rseq"),
+    # maple/
+    Bug("gap-update-lost", "maple/src/gap.c", "\t\t*kept = gap;\n", "", "maple-behaviour-gaps-rseq"),
+]
