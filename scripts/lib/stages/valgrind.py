@@ -19,8 +19,10 @@ LEAVE_OUT = ("gdb-",) + NOT_UNITS + (
     "control-",
     # leave a stack for another one, which valgrind takes for the same,
     "longjmp-",
-    # or write beyond an object, which valgrind finds first.
-    "traces-")
+    # write beyond an object, which valgrind finds first,
+    "traces-",
+    # or take half an hour there: one ends only without memory, the other counts samples of many objects.
+    "mempool-", "sample-")
 
 
 @parts("valgrind", 4, "unit tests under valgrind's memcheck")
