@@ -25,7 +25,9 @@ int os_file_read(const char *path, char *text, size_t size)
 	fuzz_text(&files, '\0', text, size);
 	numbers = *text < '0' || *text > '9' ? 0 : sscanf(text, "%llu %llu", &first, &second);
 	if (!strcmp(name, "cpu.max"))
-		first = numbers == 2 && second ? first / second + (first % second != 0) : SIZE_MAX;
+		first = numbers == 2 && second && first != SIZE_MAX
+				? first / second + (first % second != 0)
+				: SIZE_MAX;
 	else
 		FUZZ_CHECK(!strcmp(name, "memory.max") || !strcmp(name, "memory.high") ||
 			   !strcmp(name, "memory.limit_in_bytes"));

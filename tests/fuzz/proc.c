@@ -57,8 +57,10 @@ long __wrap_syscall(long number, ...)
 static bool size_of(const char *key, size_t *size)
 {
 	const char *found = strstr(status, key);
+	size_t blank = found ? strspn(found + strlen(key), "\t ") : 0;
 
-	if (!found || strstr(found + 1, key) || strspn(found + strlen(key), "\t 0123456789") > 24)
+	if (!found || strstr(found + 1, key) ||
+	    strspn(found + strlen(key) + blank, "0123456789") - 1 > 20 || blank > 20)
 		return false;
 	*size = (size_t)strtoull(found + strlen(key), NULL, 10) << 10;
 	return true;
