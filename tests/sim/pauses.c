@@ -2,7 +2,7 @@
 /*
  * Every pause: a thread pauses in a call, before each of its steps in turn, while another thread
  * makes a whole call on another CPU, or on the same one. This is done for pairs of calls, with
- * sheaves that are empty, half full and full. If the second call drains, the first one also begins,
+ * sheaves that are half full and full. If the second call drains, the first one also begins,
  * or continues, in the middle of it. So the test finds what chance hardly ever does: a section that
  * ends only when a drain has already emptied its sheaf.
  */
@@ -289,7 +289,7 @@ static int pause_everywhere(void *config)
 	if (!s || kmem_cache_set_sheaf_capacity(s, CAPACITY))
 		sim_fail("no cache");
 	/* A fork costs as much as a hundred other calls. */
-	for (unsigned int freed = forks ? 3 : 0; freed <= (forks ? 3 : 6); freed += 3)
+	for (unsigned int freed = 3; freed <= (forks ? 3 : 6); freed += 3)
 		for (moment = WHOLE; moment < (drains ? MOMENTS : 1); moment++)
 			for (unsigned int step = 1; pause_once(step, freed); step++)
 				;
