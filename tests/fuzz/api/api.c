@@ -83,8 +83,10 @@ static void choose_options(void)
 	setenv("SHEAF_OPTIONS", text, 1);
 	if (run.show)
 		fprintf(stderr, "%s\n", text);
+	/* Type-stable caches have no guard pages. */
 	program.all_checked = checks_free() || (has_slab_debug() && !has_debug_letter('S') &&
-						!has_debug_letter('A') && !strstr(text, ",c*"));
+						!has_debug_letter('G') && !has_debug_letter('A') &&
+						!strstr(text, ",c*"));
 	program.plain = !has_slab_debug();
 }
 

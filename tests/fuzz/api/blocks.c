@@ -229,6 +229,8 @@ static void copies(void)
 	const char *constant = "constant";
 	char *p;
 
+	if (!has_room(sizeof(text)))
+		return;
 	memset(text, 'x', length);
 	text[length] = '\0';
 	switch (way) {

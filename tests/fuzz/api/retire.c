@@ -2,6 +2,7 @@
 /* Steps with grace periods, and the provider of the process. */
 #include "fuzz/api/model.h"
 #include "kit/by_hand.h"
+#include "kit/options.h"
 
 void begin_retiring(void)
 {
@@ -41,6 +42,8 @@ static void retire(void)
 {
 	unsigned int way = byte() % 4;
 
+	if (has_option("rcu_limit"))
+		may_report(); /* the first time above it */
 	for (unsigned int n = count(MAX_BULK); n > 0; n--) {
 		int i = pick_object();
 
