@@ -25,7 +25,7 @@ bool os_option_is_debug(const char *word, size_t length, bool after)
 
 	if (length >= sizeof(DEBUG) - 1 && !memcmp(word, DEBUG, sizeof(DEBUG) - 1))
 		return length == sizeof(DEBUG) - 1 || strchr("=,", word[sizeof(DEBUG) - 1]);
-	if (!after || !length)
+	if (!after || !length || is_option(word, length))
 		return false;
 	comma = memchr(word, ',', length);
 	if (comma)

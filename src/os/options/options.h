@@ -10,7 +10,7 @@
  *
  * After slab_debug, a comma separates names. A word after a semicolon is another block if it
  * consists of slab_debug's letters, up to a comma or its end. Before a comma, other capital letters
- * are allowed, too, and are reported. No option's name looks like that.
+ * are allowed, too, and are reported. The name of an option is that option, also "stats".
  *
  * Callers: every layer reads os_options; os_init() fills it.
  */
