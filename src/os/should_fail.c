@@ -5,7 +5,7 @@
 #include "os/options/options.h"
 #include "os/report/report.h"
 
-bool (*os_fail_by)(const char *point);
+os_fail_function *os_fail_by;
 
 static uint32_t points; /* passed so far */
 

@@ -18,12 +18,14 @@
 
 #include "os/atomic.h"
 
-/* Must this point fail? NULL: none fails. */
-extern bool (*os_fail_by)(const char *point) __attribute__((visibility("hidden")));
+/* Must this point fail? */
+typedef bool os_fail_function(const char *point);
+/* NULL: none fails. */
+extern os_fail_function *os_fail_by __attribute__((visibility("hidden")));
 
 static inline bool os_should_fail(const char *point)
 {
-	bool (*by)(const char *point) = os_load_relaxed(&os_fail_by);
+	os_fail_function *by = os_load_relaxed(&os_fail_by);
 
 	return os_unlikely(by) && by(point);
 }
