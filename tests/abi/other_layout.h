@@ -27,5 +27,6 @@
 	X(4096, 8192)
 #define KMALLOC_LARGER(X)                                                                          \
 	X(8192, 12288)                                                                             \
-	X(12288, 16384)
-#define KMALLOC_LARGEST 16384
+	X(12288, 16384)                                                                            \
+	X(16384, 1048576)
+#define KMALLOC_LARGEST 1048576
