@@ -215,6 +215,15 @@ class Report:
         self.faults += [f"{folder}: {count['excluded']} of {count['sides']} sides, which is more than {MOST_EXCLUDED:.0%}"
                        for folder, count in self.folders.items() if count["excluded"] > MOST_EXCLUDED * count["sides"]]
 
+    def check(self, tally):
+        """Add what is wrong with the list of excluded sides."""
+        for line in self.faults:
+            tally.add(f"{EXCLUDED}: {line}", "FAIL")
+
+    def total(self):
+        count = sum(self.folders.values(), collections.Counter())
+        return f"{count['reached']} of {count['sides']} sides of branches reached, {count['excluded']} excluded"
+
     def lines(self, chosen):
         """A line for each side that was not reached; one for both sides of a branch."""
         places = collections.defaultdict(list)

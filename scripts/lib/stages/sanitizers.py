@@ -3,6 +3,8 @@
 from lib.stage import parts, suite
 
 SANITIZER = ["--buildtype=debugoptimized", "-Dtools=false", "-Db_lundef=false"]
+# gcc warns that this sanitizer ignores fences: it sees less order than there is.
+TSAN = "build/deep/tsan", "gcc", ["-Db_sanitize=thread", "-Dc_args=-Wno-tsan", *SANITIZER]
 
 
 @parts("asan", 3, "gcc, address and undefined-behaviour sanitizers")
@@ -14,5 +16,4 @@ def asan(tally, part):
 
 @parts("tsan", 2, "gcc, thread sanitizer, trylock backend")
 def tsan(tally, part):
-    # gcc warns that this sanitizer ignores fences: it sees less order than there is.
-    suite(tally, "build/deep/tsan", "gcc", ["-Db_sanitize=thread", "-Dc_args=-Wno-tsan", *SANITIZER], part=part)
+    suite(tally, *TSAN, part=part)
