@@ -136,6 +136,8 @@ static void free_mapping(void *block)
 	uint32_t number = groups_exist() ? map_owner(block) : 0;
 	size_t size = map_find(block).size;
 
+	tools_freed(block, size);
+	tools_open(block, size); /* whatever is mapped here next */
 	map_free_retired(block);
 	if (number)
 		stock_uncharge(number, size);

@@ -219,8 +219,6 @@ void map_free_retired(void *address)
 	os_assert((entry & MAP_HEAD) && (entry & MAP_WAITS)); /* MAP-G1 */
 	os_store_release(entry_at(first), 0);
 	tools_hold_no_more(address, size);
-	tools_freed(address, size);
-	tools_open(address, size);
 	if (!map_keep(block, map_node_of(entry)))
 		map_unmap(block);
 	show_mapped();

@@ -310,7 +310,7 @@ int test_map(void)
 
 	if (!caches_ready())
 		return 1;
-	/* It would take them for leaks: only the layer above reports frees to it. */
+	/* It grants memory beyond the limit. */
 	if (os.tools & TOOL_MEMCHECK) {
 		print_message("skipped: this is valgrind\n");
 		return SKIPPED;
