@@ -34,7 +34,7 @@ def in_small_ranges(tally, directory, chosen, part, options=(), env=None):
     """Run the part of these tests that is not the same as another one here."""
     options = ["--timeout-multiplier", "60", *options]
     chosen = part(without_rseq(chosen))
-    roomy = [name for name in chosen if name.startswith(ROOMY)]
+    roomy = [name for name in chosen if name.startswith(ROOMY) or name.endswith("-stats")]
     with _small_ranges():
         test(tally, directory, *options, *(name for name in chosen if name not in roomy), env=env)
     if roomy:
