@@ -64,6 +64,22 @@ static void understands_all(void **state)
 	assert_int_equal(os_options.verbose, 1);
 }
 
+/* All letters of "stats" are letters of slab_debug, too. */
+static void an_option_after_slab_debug(void **state)
+{
+	int lines;
+
+	(void)state;
+	assert_true(parse("slab_debug=F;stats", &lines));
+	assert_int_equal(lines, 0);
+	assert_string_equal(os_options.slab_debug, "F");
+	assert_int_equal(os_options.stats, 1);
+	assert_true(parse("slab_debug=F;sta", &lines));
+	assert_int_equal(lines, 0);
+	assert_string_equal(os_options.slab_debug, "F;sta");
+	assert_int_equal(os_options.stats, 0);
+}
+
 /* One option stands for others; it does not clear memory. */
 static void hardened_is_a_set(void **state)
 {
@@ -294,6 +310,7 @@ int test_options(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_same_line_is_reported_once),
 		cmocka_unit_test(understands_all),
+		cmocka_unit_test(an_option_after_slab_debug),
 		cmocka_unit_test(hardened_is_a_set),
 		cmocka_unit_test(tiny_has_small_orders),
 		cmocka_unit_test(those_of_benchmarks),
