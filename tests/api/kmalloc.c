@@ -172,6 +172,23 @@ static void krealloc_zero(void **state)
 	kfree(p);
 }
 
+/* Only bytes of the old block are copied, not those of its neighbours. */
+static void krealloc_copies_no_more(void **state)
+{
+	char *p[64];
+
+	(void)state;
+	for (int i = 0; i < 64; i++)
+		p[i] = memset(kmalloc(64, GFP_KERNEL), 0x55, 64);
+	for (int i = 0; i < 64; i++) {
+		p[i] = krealloc(p[i], 128, GFP_KERNEL | __GFP_ZERO);
+		for (size_t at = 64; at < 128; at++)
+			assert_int_equal(p[i][at], 0);
+	}
+	for (int i = 0; i < 64; i++)
+		kfree(p[i]);
+}
+
 /* --- large blocks ----------------------------------------------------------------------------- */
 
 /* The neighbour must not be wiped before the library has seen that the pointer is wrong. */
@@ -311,6 +328,7 @@ int main(void)
 		cmocka_unit_test(large_blocks_grow_by_zeros),
 		cmocka_unit_test(krealloc_grow),
 		cmocka_unit_test(krealloc_zero),
+		cmocka_unit_test(krealloc_copies_no_more),
 		cmocka_unit_test(a_pointer_into_a_block_changes_nothing),
 		cmocka_unit_test(beyond_two_mib),
 		cmocka_unit_test(mappings_shrink_to_few_bytes),

@@ -74,6 +74,32 @@ static void an_older_one_works(void **state)
 	works(&older);
 }
 
+static void disturb(void)
+{
+	errno = EIO;
+	pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, NULL);
+}
+
+/* What a barrier() of the program changes is as before when the library's call returns. */
+static void a_barrier_changes_nothing_of_the_thread(void **state)
+{
+	struct kmem_cache *s = cache_with(&by_hand_ops);
+	int before, after;
+
+	(void)state;
+	assert_non_null(s);
+	assert_int_equal(pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before), 0);
+	kmem_cache_free_rcu(s, kmem_cache_alloc(s, GFP_KERNEL));
+	by_hand.in_barrier = disturb;
+	errno = 77;
+	kvfree_rcu_barrier_on_cache(s);
+	by_hand.in_barrier = NULL;
+	assert_int_equal(errno, 77);
+	assert_int_equal(pthread_setcancelstate(before, &after), 0);
+	assert_int_equal(after, PTHREAD_CANCEL_DISABLE);
+	kmem_cache_destroy(s);
+}
+
 static void a_newer_one_works_that_says_nothing_new(void **state)
 {
 	static struct newer newer = {.known = {.size = sizeof(struct newer),
@@ -115,6 +141,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_older_one_works),
+		cmocka_unit_test(a_barrier_changes_nothing_of_the_thread),
 		cmocka_unit_test(a_newer_one_works_that_says_nothing_new),
 		cmocka_unit_test(wrong_ones_are_refused),
 	};

@@ -85,6 +85,8 @@ BUGS = [
     Bug("grace-period-too-early", "src/grace/grace.c", "grace_advance(grace, number, now);\n\tserve_users",
         "grace_advance(grace, number + 1, now);\n\tserve_users", "sim-retired"),
     Bug("grace-period-never-wanted", "src/grace/grace.c", "\tos_store_relaxed(&grace->wanted, 1);\n", "", "rcu-rseq"),
+    Bug("thread-changed-by-a-barrier", "src/grace/grace.c", "grace->ops.barrier();\n\t\tos_leave_program(call);",
+        "grace->ops.barrier();\n\t\t(void)call;", "provider-rseq"),
     Bug("passed-objects-stay-counted", "src/rcu/queue.c", "\tos_store_relaxed(&queue->n_passed, n);\n", "", "sim-retired"),
     Bug("kfree-rcu-frees-at-once", "src/cache/kfree_rcu.c",
         "\tif (!grace) {\n\t\tcache_free_waited(1, &object, \"kfree_rcu\");",
@@ -105,6 +107,8 @@ BUGS = [
     Bug("reserve-beyond-its-size", "src/kmalloc/mempool.c", "return nr < os_load", "return nr <= os_load", "sim-mempool"),
     Bug("krealloc-copies-what-was-added", "src/kmalloc/kfree.c", "return larger ? move(larger, &block, block.size, call) : NULL;",
         "return larger ? move(larger, &block, size - block.size, call) : NULL;", "kmalloc-rseq"),
+    Bug("krealloc-copies-the-new-size", "src/kmalloc/kfree.c", "return larger ? move(larger, &block, block.size, call) : NULL;",
+        "return larger ? move(larger, &block, size, call) : NULL;", "kmalloc-rseq"),
     Bug("wake-up-lost", "src/kmalloc/mempool.c", "\t\tos_wake(&pool->turn);\n", "\t\t;\n", "sim-mempool"),
     # src/stats/, src/control/
     Bug("waiting-objects-uncounted", "src/stats/read.c", "\tout->rcu_pending_objects += waiting;\n", "", "rcu-rseq"),
