@@ -22,11 +22,15 @@ enum {
 	FIBRES,
 	CAPACITY = 2,
 	OBJECTS = 6, /* of each fibre */
-	MANY = 5     /* more than two sheaves have */
+	MANY = 5,    /* more than two sheaves have */
+	/* Objects that are free before the calls: half of what sheaves hold, and all. */
+	HALF = 3,
+	FULL = 6
 };
 
 static struct kmem_cache *s;
-static bool unreached; /* the system refuses membarrier */
+static unsigned int least_freed, most_freed; /* HALF, FULL or both */
+static bool unreached;			     /* the system refuses membarrier */
 static struct own {
 	void *objects[4 * OBJECTS];
 	unsigned int n;
@@ -227,29 +231,28 @@ static void call(unsigned int fibre, void *unused)
 	ended[fibre] = true;
 }
 
-/* Each fibre has objects of both CPUs; this many are free in the first CPU's sheaves. */
-static void prepare(unsigned int fibre, void *freed)
+/* Each fibre has objects of both CPUs; this many are free in the first CPU's sheaves. As in clean(),
+ * no fibre runs: then the simulator makes no steps. */
+static void prepare(unsigned int freed)
 {
-	(void)fibre;
 	for (unsigned int i = 0; i < 2 * OBJECTS; i++) {
 		sim_go_to(i / 2 % 2);
 		allocate(&own[i % 2]);
 	}
 	sim_go_to(0);
 	kmem_cache_shrink(s);
-	for (unsigned int i = 0; i < *(unsigned int *)freed; i++) {
+	for (unsigned int i = 0; i < freed; i++) {
 		allocate(&own[PAUSES]);
 		allocate(&own[OTHER]);
 	}
-	for (unsigned int i = 0; i < *(unsigned int *)freed; i++)
+	for (unsigned int i = 0; i < freed; i++)
 		release(&own[i % 2]);
 }
 
-static void clean(unsigned int fibre, void *unused)
+static void clean(void)
 {
-	(void)unused;
 	sim_go_to(0);
-	for (fibre = 0; fibre < FIBRES; fibre++)
+	for (unsigned int fibre = 0; fibre < FIBRES; fibre++)
 		while (own[fibre].n)
 			release(&own[fibre]);
 	kvfree_rcu_barrier_on_cache(s);
@@ -262,7 +265,7 @@ static void clean(unsigned int fibre, void *unused)
 /* Pause before this step; returns false if the call has fewer. */
 static bool pause_once(unsigned int step, unsigned int freed)
 {
-	sim_run(1, prepare, &freed);
+	prepare(freed);
 	paused_before = step;
 	steps = 0;
 	paused = takes = has_taken = ended[PAUSES] = ended[OTHER] = false;
@@ -274,7 +277,7 @@ static bool pause_once(unsigned int step, unsigned int freed)
 	quiet_marks(&s->sheaf);
 	if (kmem_cache_verify(s))
 		sim_fail("a fault");
-	sim_run(1, clean, NULL);
+	clean();
 	return paused;
 }
 
@@ -289,7 +292,7 @@ static int pause_everywhere(void *config)
 	if (!s || kmem_cache_set_sheaf_capacity(s, CAPACITY))
 		sim_fail("no cache");
 	/* A fork costs as much as a hundred other calls. */
-	for (unsigned int freed = 3; freed <= (forks ? 3 : 6); freed += 3)
+	for (unsigned int freed = least_freed; freed <= (forks ? HALF : most_freed); freed += HALF)
 		for (moment = WHOLE; moment < (drains ? MOMENTS : 1); moment++)
 			for (unsigned int step = 1; pause_once(step, freed); step++)
 				;
@@ -297,11 +300,14 @@ static int pause_everywhere(void *config)
 }
 
 /* Returns false after the first pair that fails. The second call is one from `least` on; the last
- * two do not pause. */
-static bool all_pairs(struct sim_config *config, unsigned int least)
+ * two do not pause. With half-full sheaves, full ones, or both; a fork is made with the former. */
+static bool all_pairs(struct sim_config *config, unsigned int least, unsigned int half,
+		      unsigned int full)
 {
 	uint64_t hash;
 
+	least_freed = half;
+	most_freed = full;
 	for (first = calls; first->run != resize; first++)
 		for (second = calls + least; second < calls + CALLS; second++)
 			if (sim_in_child(pause_everywhere, config, &hash)) {
@@ -327,12 +333,13 @@ int main(void)
 	nodes.nodes = 2;
 	trylock.backend = OS_BACKEND_TRYLOCK;
 	refused.membarrier_refused = SIM_ALWAYS;
-	if (!all_pairs(&other, 0) || !all_pairs(&nodes, REACHES) || !all_pairs(&trylock, REACHES))
+	if (!all_pairs(&other, 0, HALF, FULL) || !all_pairs(&nodes, REACHES, FULL, FULL) ||
+	    !all_pairs(&trylock, REACHES, HALF, HALF))
 		return 1;
 	unreached = true;
-	if (!all_pairs(&refused, REACHES))
+	if (!all_pairs(&refused, REACHES, FULL, FULL))
 		return 1;
 	unreached = false;
 	same_cpu = true;
-	return !all_pairs(&nodes, REACHES);
+	return !all_pairs(&nodes, REACHES, FULL, FULL);
 }
