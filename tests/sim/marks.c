@@ -403,6 +403,42 @@ static int returned(void *config, bool to_barn)
 	return !looks;
 }
 
+/* As above, but instead of a drain, a fork: the thread that returns the sheaf does not exist in the
+ * child. */
+static int marks_in_child(void *unused)
+{
+	(void)unused;
+	quiet_marks(&s->sheaf);
+	return 0;
+}
+
+static void return_or_fork(unsigned int fibre, void *unused)
+{
+	if (fibre == PAUSES)
+		return_or_shrink(fibre, unused);
+	if (fibre == LOOKS && sim_fork(marks_in_child, NULL))
+		sim_fail("the child failed");
+}
+
+static int vanished_after_return(void *config, bool to_barn)
+{
+	sim_start(config);
+	sim_run(1, lend, to_barn ? config : NULL);
+	reached = is_marking;
+	sim_run(FIBRES, return_or_fork, NULL);
+	return !looks;
+}
+
+static int vanished_at_slot(void *config)
+{
+	return vanished_after_return(config, false);
+}
+
+static int vanished_at_barn(void *config)
+{
+	return vanished_after_return(config, true);
+}
+
 static int returned_to_slot(void *config)
 {
 	return returned(config, false);
@@ -697,6 +733,8 @@ int main(void)
 	failed += sim_in_child(vanished, &config, &hash) != 0;
 	failed += sim_in_child(returned_to_slot, &config, &hash) != 0;
 	failed += sim_in_child(returned_to_barn, &config, &hash) != 0;
+	failed += sim_in_child(vanished_at_slot, &config, &hash) != 0;
+	failed += sim_in_child(vanished_at_barn, &config, &hash) != 0;
 	failed += sim_in_child(listed, &config, &hash) != 0;
 	failed += sim_in_child(passed_early, &config, &hash) != 0;
 	failed += sim_in_child(looked_at_by_pages, &config, &hash) != 0;
