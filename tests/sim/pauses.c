@@ -231,8 +231,8 @@ static void call(unsigned int fibre, void *unused)
 	ended[fibre] = true;
 }
 
-/* Each fibre has objects of both CPUs; this many are free in the first CPU's sheaves. As in clean(),
- * no fibre runs: then the simulator makes no steps. */
+/* Each fibre has objects of both CPUs; this many are free in the first CPU's sheaves. No fibre runs
+ * here and in clean(): then the simulator makes no steps. */
 static void prepare(unsigned int freed)
 {
 	for (unsigned int i = 0; i < 2 * OBJECTS; i++) {
