@@ -27,6 +27,8 @@ BUGS = [
         '\t"{movl %k[t], (%[m])|mov [%[m]], %k[t]}\\n"\n',
         '\t"addl $1, %k[t]\\nmovl %k[t], (%[m])\\nmovq %[object], 24(%[m], %[t], 8)\\n"\n',
         "walk-called-mm-cid", ("src/cache/fast.c", "src/os/section.c")),
+    Bug("counted-push-commits-twice", "src/os/linux/section_x86_64.h", '"movq %[w], " SHOWN "\\n"',
+        '"movq %[w], (%[m])\\n" "movq %[w], " SHOWN "\\n"', "walk-counted", ("src/os/section.c", "src/cache/fast.c")),
     Bug("report-into-another-users-file", "src/os/report/sink.c", "return made->st_uid != geteuid()",
         "return made->st_uid == geteuid()", "report-rseq"),
     Bug("slot-unlocked-without-release", "src/os/section_c.h", "os_store_release(&(*slot)->lock, 0);",

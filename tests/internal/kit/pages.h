@@ -9,6 +9,7 @@
 
 #include "kit/clock.h"
 #include "kit/process.h"
+#include "os/counters.h"
 #include "os/machine.h"
 #include "os/options/options.h"
 #include "os/section.h"
@@ -35,20 +36,24 @@ static inline void leave_single_pages(unsigned int node)
 		}
 }
 
-/* A handle whose rows all share the same memory: every row that a section uses is this one. */
+/* A handle whose rows all share the same memory: every row that a section uses is this one. So do
+ * their counters, if events are counted. */
 static inline char *map_one_row(void)
 {
 	size_t bytes = (size_t)1 << ROW_SHIFT;
+	unsigned int planes = os.counting ? OS_PLANES : 0;
 	int file = memfd_create("row", MFD_CLOEXEC);
-	char *rows =
-		mmap(NULL, (os.nr_rows + 1) * bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *rows = mmap(NULL, (os.nr_rows + 1) * bytes + planes * (size_t)OS_COUNTERS, PROT_NONE,
+			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
-	if (rows == MAP_FAILED || ftruncate(file, (off_t)bytes))
+	if (rows == MAP_FAILED || ftruncate(file, (off_t)((planes + 1) * bytes)))
 		return NULL;
-	for (uint32_t row = 0; row <= os.nr_rows; row++)
-		if (mmap(rows + row * bytes, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
-			 file, 0) == MAP_FAILED)
-			return NULL;
+	for (unsigned int plane = 0; plane <= planes; plane++)
+		for (uint32_t row = 0; row <= os.nr_rows; row++)
+			if (mmap(rows + plane * OS_COUNTERS + row * bytes, bytes,
+				 PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file,
+				 (off_t)(plane * bytes)) == MAP_FAILED)
+				return NULL;
 	close(file);
 	return rows;
 }
