@@ -12,7 +12,8 @@ from lib.units import without_rseq
 ARM = "aarch64-linux-gnu"
 # Statistics, slots of thousands of CPUs, 384 MiB on one of two nodes, a large heap, and an emulator of five busy threads need more
 # address space than other tests get. (Without it, the emulator hangs.)
-ROOMY = ("sheaves-", "many-caches-", "spare-", "decay-", "idle-", "limit-")
+ROOMY = ("sheaves-", "many-caches-", "spare-", "decay-", "idle-", "limit-", "container-")
+ROOMY_VARIANTS = ("-stats", "-sampled")
 
 
 @contextlib.contextmanager
@@ -34,7 +35,7 @@ def in_small_ranges(tally, directory, chosen, part, options=(), env=None):
     """Run the part of these tests that is not the same as another one here."""
     options = ["--timeout-multiplier", "60", *options]
     chosen = part(without_rseq(chosen))
-    roomy = [name for name in chosen if name.startswith(ROOMY) or name.endswith("-stats")]
+    roomy = [name for name in chosen if name.startswith(ROOMY) or name.endswith(ROOMY_VARIANTS)]
     with _small_ranges():
         test(tally, directory, *options, *(name for name in chosen if name not in roomy), env=env)
     if roomy:
