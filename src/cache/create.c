@@ -231,9 +231,12 @@ static slab_flags_t with_debug(const char *name, slab_flags_t flags)
 {
 	slab_flags_t wanted = debug_flags_of(name, flags);
 
-	/* Readers may look at the cache's free objects. */
-	if (flags & SLAB_TYPESAFE_BY_RCU)
+	/* Readers may look at the cache's free objects: no access faults, but calls are checked. */
+	if (flags & SLAB_TYPESAFE_BY_RCU) {
+		if (wanted & DEBUG_GUARD)
+			wanted |= SLAB_CONSISTENCY_CHECKS;
 		wanted &= ~(DEBUG_GUARD | DEBUG_SAMPLE);
+	}
 	if (!(wanted & ~DEBUG_SAMPLE))
 		return flags | wanted;
 	return flags | wanted | SLAB_NO_SHEAVES | CACHE_DEBUG;

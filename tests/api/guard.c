@@ -485,6 +485,32 @@ static void constructed_and_type_stable(void)
 	*(volatile int *)object = 1;
 }
 
+static void frees_inside_a_type_stable_object(void)
+{
+	struct kmem_cache *s;
+	char *object;
+
+	sheaf_rcu_register(&by_hand_ops);
+	s = kmem_cache_create("type-stable", 32, NULL, SLAB_TYPESAFE_BY_RCU);
+	object = kmem_cache_alloc(s, GFP_KERNEL);
+	CHECK(object && !is_guarded(object));
+	kmem_cache_free(s, object + 8);
+	kmem_cache_free(s, object);
+}
+
+/* Its accesses do not fault, but its calls are checked. */
+static void type_stable_objects_are_checked(void **state)
+{
+	int how;
+
+	(void)state;
+	capture_begin(&captured);
+	how = ended(frees_inside_a_type_stable_object);
+	capture_end(&captured);
+	assert_int_equal(how, 0);
+	assert_non_null(strstr(captured.text, "BUG type-stable: "));
+}
+
 static void silent(void (*body)(void))
 {
 	int how;
@@ -595,6 +621,7 @@ int main(void)
 		cmocka_unit_test(whoever_handled_it_before),
 		cmocka_unit_test(forks),
 		cmocka_unit_test(right_use_is_silent),
+		cmocka_unit_test(type_stable_objects_are_checked),
 		cmocka_unit_test(leaks_are_found),
 		cmocka_unit_test(racing_frees),
 		cmocka_unit_test(traces),
