@@ -41,7 +41,7 @@ static void ask(struct kmem_cache *s, int file, const char *question, char *answ
 static void ask_without_memory(void)
 {
 	struct kmem_cache *s[CACHES];
-	char name[16], answer[128];
+	char name[32], answer[128];
 	int file;
 
 	for (int i = 0; i < CACHES; i++) {

@@ -16,7 +16,7 @@ enum {
 static void creations_succeed_again(void **state)
 {
 	struct kmem_cache *s;
-	char name[16];
+	char name[32];
 
 	(void)state;
 	kmem_cache_destroy(kmem_cache_create("first", 64, NULL, SLAB_NO_MERGE));

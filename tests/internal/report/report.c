@@ -118,7 +118,7 @@ static void a_long_report_is_written_in_pieces(void **state)
 static void long_reports_are_limited(void **state)
 {
 	uint32_t before = os_reports;
-	char about[16];
+	char about[32];
 
 	(void)state;
 	capture_begin(&captured);
