@@ -6,6 +6,7 @@
 #include <sheaf/slab.h>
 
 #include "cache/paths.h"
+#include "kit/needs.h"
 #include "kit/unit.h"
 #include "os/machine.h"
 #include "percpu/sheaf.h"
@@ -61,7 +62,7 @@ static void use(struct kmem_cache *s)
 
 static bool has_inline(void)
 {
-	return HAS_SECTIONS && os.backend == OS_BACKEND_RSEQ && !os.counting;
+	return HAS_SECTIONS && os.backend == OS_BACKEND_RSEQ && !os.counting && !checks_free();
 }
 
 /* A section may be aborted now and then, and is then followed by the call. */
@@ -78,6 +79,7 @@ static void common_operations_make_no_call(void **state)
 	struct kmem_cache *s = kmem_cache_create("inline", 64, NULL, SLAB_NO_MERGE);
 
 	(void)state;
+	needs(NEED_SHEAVES);
 	use(s);
 	begin();
 	use(s);
@@ -117,6 +119,7 @@ static void one_way_allocations_are_calls(void **state)
 	struct kmem_cache *s = kmem_cache_create("inline", 64, NULL, SLAB_NO_MERGE);
 
 	(void)state;
+	needs(NEED_SHEAVES);
 	see_flow(s, 5);
 	use(s);
 	begin();
@@ -139,6 +142,7 @@ static void charged_objects_are_freed_by_calls(void **state)
 	void *object;
 
 	(void)state;
+	needs(NEED_SHEAVES);
 	assert_non_null(g);
 	use(s);
 	before = kmem_group_set_current(g);
@@ -165,6 +169,7 @@ static void accounted_caches_make_calls(void **state)
 	struct kmem_cache *s = kmem_cache_create("inline", 64, NULL, SLAB_NO_MERGE | SLAB_ACCOUNT);
 
 	(void)state;
+	needs(NEED_SHEAVES);
 	assert_non_null(g);
 	use(s);
 	for (int turn = 0; turn < 2; turn++) {

@@ -19,6 +19,7 @@
 #include "cache/process.h"
 #include "kit/capture.h"
 #include "kit/check.h"
+#include "kit/options.h"
 #include "kit/process.h"
 #include "kit/sanitizers.h"
 #include "kit/unit.h"
@@ -145,7 +146,9 @@ static void check_lookups(unsigned int i)
 	CHECK(list_has_name(names[i]) && !list_has_name("none of them"));
 	os_unlock(&caches.lock);
 	again = kmem_cache_create("the same layout", 8 + 8 * i, NULL, 0);
-	CHECK((again == made[i]) == (i % 2 == 0));
+	/* Debug caches are never merged, and hardened ones of 8 bytes take 16 for each object. */
+	if (!has_debug_letter('F') && !(checks_double() && i == 0))
+		CHECK((again == made[i]) == (i % 2 == 0));
 	kmem_cache_destroy(again);
 }
 
