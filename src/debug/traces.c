@@ -16,6 +16,7 @@
 #include "os/report/report.h"
 #include "os/sort.h"
 #include "os/unwind/stack.h"
+#include "page/decay.h"
 
 /* --- records ---------------------------------------------------------------------------------- */
 
@@ -25,6 +26,7 @@ void track_now(struct debug_track *track)
 	track->thread = os_thread();
 	track->cpu = os_cpu();
 	track->when = os_now_ms();
+	decay_see_time(track->when);
 }
 
 bool track_is_plausible(const struct debug_track *track)
