@@ -14,7 +14,8 @@ from lib.units import of_units
 SHEAVES = ("sheaves", "spare", "wrong-cache")
 OPTIONS = {
     "tiny": ("slub_tiny", "no cache has sheaves",
-             dict.fromkeys((*SHEAVES, "idle"), "no cache has sheaves") | {"pressure": "no free memory waits for pressure"}),
+             dict.fromkeys((*SHEAVES, "idle"), "no cache has sheaves")
+             | dict.fromkeys(("background", "container", "pressure"), "no free memory waits")),
     "hardened": ("hardened", "every call is checked", {"wrong-cache": "no wrong pointer enters a sheaf"}),
     "checked": ("slab_debug=FZPU", "every cache is a debug cache",
                 dict.fromkeys(SHEAVES, "no cache has sheaves") | {"sample": "it has letters of its own"}),
