@@ -55,6 +55,27 @@ static void statistics_take_no_lock(void **state)
 	assert_int_equal(in_child(statistics_look_at_no_object), 0);
 }
 
+static void is_held(void *nr, struct kmem_group *g)
+{
+	(void)g;
+	if (os_trylock(&groups.lock))
+		os_unlock(&groups.lock);
+	else
+		++*(unsigned int *)nr;
+}
+
+/* A group that another thread ends stays until the walk is over. */
+static void a_walk_holds_the_lock(void **state)
+{
+	struct kmem_group *g = group("walked", NULL);
+	unsigned int nr = 0;
+
+	(void)state;
+	group_for_each(is_held, &nr);
+	assert_true(nr >= 2);
+	kmem_group_put(g);
+}
+
 static bool put_it(struct kmem_group *g, size_t bytes, void *data)
 {
 	(void)bytes, (void)data;
@@ -157,6 +178,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(statistics_take_no_lock),
+		cmocka_unit_test(a_walk_holds_the_lock),
 		cmocka_unit_test(reclaim_puts_the_group),
 		cmocka_unit_test(no_event_of_the_group_before),
 		cmocka_unit_test(numbers_of_no_group),
