@@ -96,5 +96,6 @@ bool hook_has_tools(void)
 
 void hook_leave_tools(void)
 {
+	os_init(); /* It looks for tools. */
 	os.tools = 0;
 }
