@@ -230,11 +230,12 @@ void *large_take(size_t size, gfp_t flags, unsigned int node)
 
 size_t large_roundup(size_t size)
 {
-	unsigned int bits = 64 - (unsigned int)__builtin_clzll(size - 1);
-	size_t step = (size_t)1 << (bits - 4);
+	unsigned int bits = 64 - (unsigned int)__builtin_clzll((size - 1) | 1);
+	size_t step;
 
-	if (size <= RUN_MAX)
+	if (size <= RUN_MAX) /* also one that a block shrinks to */
 		return (size_t)1 << bits;
+	step = (size_t)1 << (bits - 4);
 	/* Eight sizes for each doubling: what was freed fits (page/map_kept.h). */
 	if (size <= MAP_KEPT_MOST)
 		return (size + step - 1) & ~(step - 1);
