@@ -61,7 +61,7 @@ static void set_flags(struct area *area, const char *flags)
 static bool read_areas(void)
 {
 	FILE *file = fopen("/proc/self/smaps", "re");
-	struct area *now = areas - 1;
+	struct area *now = NULL;
 	char line[512], name[8];
 	bool flags = false;
 
@@ -72,7 +72,8 @@ static bool read_areas(void)
 			       next.rights, name);
 
 		if (n >= 3) {
-			CHECK(++now < areas + sizeof(areas) / sizeof(areas[0]));
+			now = now ? now + 1 : areas;
+			CHECK(now < areas + sizeof(areas) / sizeof(areas[0]));
 			*now = next;
 			now->named = n == 4;
 		} else if (!strncmp(line, "VmFlags:", 8)) {
@@ -81,7 +82,7 @@ static bool read_areas(void)
 		}
 	}
 	fclose(file);
-	nr_areas = (unsigned int)(now + 1 - areas);
+	nr_areas = now ? (unsigned int)(now + 1 - areas) : 0;
 	return flags;
 }
 
