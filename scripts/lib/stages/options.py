@@ -15,7 +15,7 @@ SHEAVES = ("sheaves", "spare", "wrong-cache")
 OPTIONS = {
     "tiny": ("slub_tiny", "no cache has sheaves",
              dict.fromkeys((*SHEAVES, "idle"), "no cache has sheaves")
-             | dict.fromkeys(("background", "container", "pressure"), "no free memory waits")),
+             | dict.fromkeys(("container", "pressure"), "no free memory waits")),
     "hardened": ("hardened", "every call is checked", {"wrong-cache": "no wrong pointer enters a sheaf"}),
     "checked": ("slab_debug=FZPU", "every cache is a debug cache",
                 dict.fromkeys(SHEAVES, "no cache has sheaves") | {"sample": "it has letters of its own"}),
