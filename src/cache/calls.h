@@ -16,7 +16,7 @@
 #define BY_AHEAD   1u
 #define BY_CHARGED 2u
 
-/* What cache_alloc() and cache_free() do if their section did not: what the cache's word says. */
+/* The rest of cache_alloc() and cache_free(), if no section did it: the cache's word says which. */
 void *cache_alloc_by_word(struct kmem_cache *s, gfp_t flags);
 #ifdef HAVE_RSEQ
 void *cache_alloc_ahead(struct kmem_cache *s, gfp_t flags);

@@ -437,6 +437,6 @@ int main(void)
 		cmocka_unit_test(errno_is_preserved),
 	};
 
-	clock_stands = true; /* sheaves of idle CPUs are emptied */
+	clock_stands = true; /* or the sheaves of idle CPUs are emptied */
 	return cmocka_run_group_tests_name("cache", tests, NULL, NULL);
 }

@@ -261,6 +261,6 @@ int main(void)
 		cmocka_unit_test(blocks_are_aligned),
 	};
 
-	clock_stands = true; /* sheaves of idle CPUs are emptied */
+	clock_stands = true; /* or the sheaves of idle CPUs are emptied */
 	return cmocka_run_group_tests_name("kernel-bugs", tests, NULL, NULL);
 }

@@ -295,7 +295,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(no_address_space),
 	};
 
-	clock_stands = true; /* sheaves of idle CPUs are emptied */
+	clock_stands = true; /* or the sheaves of idle CPUs are emptied */
 	if (argc > 1)
 		return run(argv[1]);
 	return cmocka_run_group_tests_name("oom", tests, NULL, NULL);

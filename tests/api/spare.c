@@ -96,6 +96,6 @@ int main(void)
 		cmocka_unit_test(full_spare_is_left_alone),
 	};
 
-	clock_stands = true; /* sheaves of idle CPUs are emptied */
+	clock_stands = true; /* or the sheaves of idle CPUs are emptied */
 	return cmocka_run_group_tests_name("spare", tests, NULL, NULL);
 }

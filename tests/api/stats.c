@@ -339,6 +339,6 @@ int main(void)
 		WITH_SHEAVES(nothing_is_lost_in_a_storm),
 	};
 
-	clock_stands = true; /* sheaves of idle CPUs are emptied */
+	clock_stands = true; /* or the sheaves of idle CPUs are emptied */
 	return cmocka_run_group_tests_name("stats", tests, NULL, NULL);
 }
