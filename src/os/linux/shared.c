@@ -126,13 +126,14 @@ static bool map_beyond(char *rows)
 
 bool shared_map(char *rows, size_t size)
 {
-	struct area *area = &shared.areas[shared.nr_areas];
+	struct area *area;
 	bool done = true;
 	size_t offset;
 	int file;
 
 	if (shared.nr_areas >= MAX_AREAS)
 		return map_beyond(rows);
+	area = &shared.areas[shared.nr_areas];
 	shared.size = size;
 	offset = offset_of_area(shared.nr_areas);
 	file = counter_file_extend(offset + OS_PLANES * size, ROW_BYTES, shared.nr_areas != 0);
