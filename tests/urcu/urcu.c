@@ -543,9 +543,11 @@ static void fork_with_pending(void)
 	destroy(s);
 }
 
-/* Other flavours keep vanished threads' registrations: liburcu wants them released before a
- * fork. */
-#ifdef FLAVOUR_BP
+/* Other flavours keep vanished threads' registrations: liburcu wants them released before a fork.
+ * And the address sanitizer of gcc 12 forks while other threads hold its locks: a child that makes
+ * a thread may wait for ever. */
+#if defined(FLAVOUR_BP) && !HAS_ASAN
+#define FORKS_BESIDE_THREADS
 static void fork_beside_retiring_threads(void)
 {
 	struct retirer r[RETIRERS] = {0};
@@ -614,7 +616,7 @@ TEST(retire_on_changing_cpus)
 TEST(a_reader_stays)
 TEST(a_reader_stays_and_who_may_wait_waits)
 TEST(fork_with_pending)
-#ifdef FLAVOUR_BP
+#ifdef FORKS_BESIDE_THREADS
 TEST(fork_beside_retiring_threads)
 #endif
 TEST(remote_objects)
@@ -635,7 +637,7 @@ int main(void)
 		cmocka_unit_test(test_a_reader_stays),
 		cmocka_unit_test(test_a_reader_stays_and_who_may_wait_waits),
 		cmocka_unit_test(test_fork_with_pending),
-#ifdef FLAVOUR_BP
+#ifdef FORKS_BESIDE_THREADS
 		cmocka_unit_test(test_fork_beside_retiring_threads),
 #endif
 		cmocka_unit_test(test_remote_objects),
