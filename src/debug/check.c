@@ -41,6 +41,15 @@ size_t debug_size(const struct slab_cache *cache, const void *object)
 	return size < cache->object_size ? size : cache->object_size;
 }
 
+TOOLS_LOOK bool debug_in_use(const struct slab_cache *cache, const void *object, size_t *size)
+{
+	const struct debug_head *head = debug_head(cache, object);
+	uint32_t state = os_load_acquire(&head->state), requested = os_load_relaxed(&head->size);
+
+	*size = requested < cache->object_size ? requested : cache->object_size;
+	return state == DEBUG_USED;
+}
+
 static void report_overwritten(const struct slab_cache *cache, const void *object, const char *call)
 {
 	struct debug_fault fault = debug_fault_of(cache, object, call);

@@ -67,6 +67,10 @@ static inline struct debug_head *debug_head(const struct slab_cache *cache, cons
 	return (struct debug_head *)((char *)(uintptr_t)object - debug_of(cache)->left) - 1;
 }
 
+/* Is the object in use, and with what size? Whoever owns it: it may be freed at the same time, and
+ * be prepared for another use, while all of it is closed to memory checkers. */
+bool debug_in_use(const struct slab_cache *cache, const void *object, size_t *size);
+
 /* NULL if the cache stores no users. */
 static inline struct debug_track *debug_track(const struct slab_cache *cache, const void *object,
 					      enum debug_deed deed)

@@ -12,6 +12,7 @@
 #include "os/atomic.h"
 #include "os/machine.h"
 #include "os/memory.h"
+#include "os/memory_tools.h"
 #include "os/report/record.h"
 #include "os/report/report.h"
 #include "os/sort.h"
@@ -133,17 +134,12 @@ static void add_object_of(struct collection *to, void *object, size_t size,
 }
 
 /* The owner may free the object meanwhile, and write a new record: then the copy is discarded. */
-static OS_NO_TSAN void copy_track(struct debug_track *to, const struct debug_track *from)
+static OS_NO_TSAN TOOLS_LOOK void copy_track(struct debug_track *to, const struct debug_track *from)
 {
 	const volatile uint32_t *words = (const volatile uint32_t *)from;
 
 	for (size_t i = 0; i < sizeof(*to) / sizeof(*words); i++)
 		((uint32_t *)to)[i] = words[i];
-}
-
-static bool is_used(const struct slab_cache *cache, const void *object)
-{
-	return os_load_acquire(&debug_head(cache, object)->state) == DEBUG_USED;
 }
 
 /* A free object has its bit set; an object that is just being taken or freed is not USED. */
@@ -157,14 +153,15 @@ static void look_at_slab(void *data, struct slab *slab)
 	for (unsigned int i = 0; i < objects; i++) {
 		void *object = slab_object(cache, slab, i);
 		struct debug_track track;
+		size_t size;
 
 		if (os_load_acquire(&words[i / 64]) >> i % 64 & 1 ||
-		    !slab_is_prepared(cache, slab, i) || !is_used(cache, object))
+		    !slab_is_prepared(cache, slab, i) || !debug_in_use(cache, object, &size))
 			continue;
 		copy_track(&track, debug_track(cache, object, to->deed));
 		os_fence();
-		if (is_used(cache, object))
-			add_object_of(to, object, debug_size(cache, object), &track);
+		if (debug_in_use(cache, object, &size))
+			add_object_of(to, object, size, &track);
 	}
 }
 

@@ -31,9 +31,10 @@ struct used {
 
 static bool is_unchanged(const struct used *used)
 {
+	size_t size;
+
 	os_fence();
-	return os_load_relaxed(&debug_head(used->cache, used->object)->state) == DEBUG_USED &&
-	       debug_size(used->cache, used->object) == used->size;
+	return debug_in_use(used->cache, used->object, &size) && size == used->size;
 }
 
 /* Twice, because the size may have become larger, and smaller again, during a check. */
@@ -55,10 +56,10 @@ static int check_zone(const struct used *used, const uint8_t *from, size_t lengt
 static int validate_used(struct slab_cache *cache, void *object)
 {
 	struct debug_cache *debug = debug_of(cache);
-	struct used used = {cache, object, debug_size(cache, object)};
+	struct used used = {.cache = cache, .object = object};
 	const uint8_t *first = object, *end = first + cache->object_size;
 
-	if (!(debug->flags & SLAB_RED_ZONE))
+	if (!debug_in_use(cache, object, &used.size) || !(debug->flags & SLAB_RED_ZONE))
 		return 0;
 	return check_zone(&used, first - debug->left, debug->left, DEBUG_LEFT_ZONE) +
 	       check_zone(&used, first + used.size, cache->object_size - used.size,
@@ -70,7 +71,5 @@ int debug_validate(struct slab_cache *cache, void *object, bool is_free)
 {
 	if (is_free)
 		return debug_verify(cache, object, true, false, "kmem_cache_validate");
-	if (os_load_acquire(&debug_head(cache, object)->state) != DEBUG_USED)
-		return 0;
 	return validate_used(cache, object);
 }
