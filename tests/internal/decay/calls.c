@@ -35,9 +35,9 @@ int madvise(void *address, size_t size, int advice)
 
 int munmap(void *address, size_t size)
 {
-	void (*other)(void) = meanwhile;
+	/* Several threads may unmap blocks. */
+	void (*other)(void) = __atomic_exchange_n(&meanwhile, NULL, __ATOMIC_RELAXED);
 
-	meanwhile = NULL;
 	if (other)
 		other();
 	return (int)syscall(SYS_munmap, address, size);
