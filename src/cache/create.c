@@ -296,7 +296,6 @@ static struct kmem_cache *create_sized(const char *name, size_t size, const void
 	struct kmem_cache_args own;
 	char clean[NAME_SHOWN + 1];
 	struct kmem_cache *s = NULL;
-	OS_KEEP_ERRNO;
 
 	clean_name(clean, name);
 	if (!os_sized_whole(args_size))
