@@ -91,6 +91,12 @@ void account_read_group(struct kmem_group *g, struct kmem_group_stats *out)
 	out->references = os_load_relaxed(&g->refs);
 }
 
+static void read_root(void *out, struct kmem_group *g)
+{
+	if (!g->parent)
+		account_read_group(g, out);
+}
+
 SHEAF_PUBLIC int __kmem_group_stats(struct kmem_group *g, struct kmem_group_stats *out, size_t size)
 {
 	struct kmem_group_stats own;
@@ -98,11 +104,10 @@ SHEAF_PUBLIC int __kmem_group_stats(struct kmem_group *g, struct kmem_group_stat
 
 	if (g && !group_check(g, "kmem_group_stats"))
 		return -EINVAL;
-	if (!g)
-		g = &groups.root;
-	if (!g->parent)
-		group_add_up();
-	account_read_group(g, &own);
+	if (g)
+		account_read_group(g, &own);
+	else
+		group_for_each(read_root, &own);
 	memset(out, 0, size);
 	memcpy(out, &own, size < sizeof(own) ? size : sizeof(own));
 	tools_wrote(out, size);

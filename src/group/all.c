@@ -30,13 +30,6 @@ static void add_up(void)
 		os_store_relaxed(&groups.root.peak, usage);
 }
 
-void group_add_up(void)
-{
-	os_lock(&groups.lock);
-	add_up();
-	os_unlock(&groups.lock);
-}
-
 void group_for_each(void (*look)(void *data, struct kmem_group *g), void *data)
 {
 	os_lock(&groups.lock);

@@ -6,6 +6,12 @@
 #include "os/probe.h"
 #include "os/should_fail.h"
 
+/* Neither is near 2^64: both are sizes of memory. */
+static bool exceeds(uint64_t usage, uint64_t bytes, uint64_t limit)
+{
+	return usage + bytes > limit;
+}
+
 static void see_peak(struct kmem_group *g, uint64_t now)
 {
 	uint64_t peak = os_load_relaxed(&g->peak);
@@ -47,10 +53,10 @@ static bool add_charge(struct kmem_group *g, uint64_t bytes, enum group_force fo
 	} else {
 		usage = os_load_relaxed(&g->usage);
 		do {
-			if (force == GROUP_TRY && (usage >= hard || bytes > hard - usage))
+			if (force == GROUP_TRY && exceeds(usage, bytes, hard))
 				return false;
 		} while (!os_cmpxchg(&g->usage, &usage, usage + bytes));
-		if (usage + bytes > hard)
+		if (exceeds(usage, bytes, hard))
 			os_fetch_add_relaxed(&g->forced, bytes);
 	}
 	see_more(g, usage, usage + bytes);
@@ -68,12 +74,9 @@ static void subtract_charge(struct kmem_group *g, uint64_t bytes)
 
 struct kmem_group *group_find_full(struct kmem_group *g, uint64_t bytes)
 {
-	for (; g->parent; g = g->parent) {
-		uint64_t hard = os_load_relaxed(&g->hard), usage = os_load_relaxed(&g->usage);
-
-		if (usage >= hard || bytes > hard - usage)
+	for (; g->parent; g = g->parent)
+		if (exceeds(os_load_relaxed(&g->usage), bytes, os_load_relaxed(&g->hard)))
 			return g;
-	}
 	return NULL;
 }
 

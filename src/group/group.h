@@ -181,8 +181,6 @@ bool groups_begin(void);
 
 /* --- all.c ------------------------------------------------------------------------------------ */
 
-/* Add up the root's usage. */
-void group_add_up(void);
 /* Add up the root's usage, and call look() for the root and each group, even those that are
  * over, with the lock held. */
 void group_for_each(void (*look)(void *data, struct kmem_group *g), void *data);
