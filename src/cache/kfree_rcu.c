@@ -279,6 +279,7 @@ SHEAF_PUBLIC void kvfree_rcu_barrier(void)
 	OS_KEEP_ERRNO;
 
 	grace_for_each(barrier);
+	cache_leave();
 }
 
 SHEAF_PUBLIC void kvfree_rcu_barrier_on_cache(struct kmem_cache *s)
@@ -295,4 +296,5 @@ SHEAF_PUBLIC void kvfree_rcu_barrier_on_cache(struct kmem_cache *s)
 		rcu_any_barrier(grace_of_cache(s));
 	if (s->sheaf.slab.late)
 		grace_barrier(s->sheaf.slab.late->user.grace, &s->sheaf.slab.late->user);
+	cache_leave();
 }

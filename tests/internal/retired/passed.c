@@ -14,6 +14,7 @@
 #include "kit/process.h"
 #include "kit/unit.h"
 #include "os/options/options.h"
+#include "percpu/barn/budget.h"
 #include "percpu/sheaf.h"
 #include "rcu/rcu_free.h"
 
@@ -207,6 +208,40 @@ static void a_barrier_divides_larger_sheaves(void **state)
 	destroy(s);
 }
 
+static struct sheaf_cache *grows;
+
+struct sheaf *__real_sheaf_take_empty(struct sheaf_cache *cache, unsigned int node,
+				      uint16_t *place);
+struct sheaf *__wrap_sheaf_take_empty(struct sheaf_cache *cache, unsigned int node,
+				      uint16_t *place);
+
+/* Another thread may change the capacity before. */
+struct sheaf *__wrap_sheaf_take_empty(struct sheaf_cache *cache, unsigned int node, uint16_t *place)
+{
+	if (cache == grows)
+		os_store_relaxed(&cache->capacities, sheaf_capacities(0, GROUP + 1));
+	return __real_sheaf_take_empty(cache, node, place);
+}
+
+/* It has more room than the larger sheaf has objects, and goes back. */
+static void a_part_may_be_larger_still(void **state)
+{
+	size_t before = sheaf_budget_used();
+	struct kmem_cache *s = make_small("rcu-grown");
+	void *objects[GROUP];
+
+	(void)state;
+	exchange_often(s);
+	fill(s, objects);
+	retire(s, objects);
+	grows = &s->sheaf;
+	all_is_freed(s);
+	grows = NULL;
+	assert_int_equal(sheaf_capacity(&s->sheaf), GROUP + 1);
+	destroy(s);
+	assert_int_equal(sheaf_budget_used(), before);
+}
+
 /* What the barn has no room for goes to slabs, and no object is lost on the way. */
 static void a_full_barn_takes_no_part(void **state)
 {
@@ -349,6 +384,7 @@ int test_passed(void)
 		cmocka_unit_test(a_barrier_leaves_what_allocations_take),
 		cmocka_unit_test(a_barrier_frees_all_if_too_much_is_retired),
 		cmocka_unit_test(a_barrier_divides_larger_sheaves),
+		cmocka_unit_test(a_part_may_be_larger_still),
 		cmocka_unit_test(a_full_barn_takes_no_part),
 		cmocka_unit_test(a_busy_cache_retires_larger_sheaves),
 		cmocka_unit_test(what_has_passed_makes_room_at_a_limit),
