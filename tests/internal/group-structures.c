@@ -76,6 +76,39 @@ static void a_walk_holds_the_lock(void **state)
 	kmem_group_put(g);
 }
 
+static struct {
+	struct kmem_cache *s;
+	void *object; /* nobody is charged for its slab's */
+	unsigned int nr;
+} beside;
+
+/* Who may not wait makes no array of owners while the lock is held. */
+static void others_wait(void *unused, struct slab_cache *cache, uint32_t number)
+{
+	(void)unused, (void)cache, (void)number;
+	beside.nr += !owner_make(&beside.s->sheaf.slab, beside.object, false);
+}
+
+/* A slab that another thread frees keeps its array until the walk has read it. */
+static void a_walk_over_owners_holds_the_lock(void **state)
+{
+	struct kmem_group *g = group("owners", NULL);
+	struct kmem_cache *s = make("owned", SIZE, SLAB_ACCOUNT | no_samples());
+	void *object = kmem_cache_alloc_charged(s, GFP_KERNEL, g);
+
+	(void)state;
+	beside.s = make("beside", SIZE, SLAB_ACCOUNT | no_samples());
+	beside.object = kmem_cache_alloc(beside.s, GFP_KERNEL);
+	owner_for_each(others_wait, NULL);
+	assert_int_equal(beside.nr, 1);
+	assert_true(owner_make(&beside.s->sheaf.slab, beside.object, false));
+	kmem_cache_free(beside.s, beside.object);
+	kmem_cache_destroy(beside.s);
+	kmem_cache_free(s, object);
+	kmem_cache_destroy(s);
+	kmem_group_put(g);
+}
+
 static bool put_it(struct kmem_group *g, size_t bytes, void *data)
 {
 	(void)bytes, (void)data;
@@ -179,6 +212,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(statistics_take_no_lock),
 		cmocka_unit_test(a_walk_holds_the_lock),
+		cmocka_unit_test(a_walk_over_owners_holds_the_lock),
 		cmocka_unit_test(reclaim_puts_the_group),
 		cmocka_unit_test(no_event_of_the_group_before),
 		cmocka_unit_test(numbers_of_no_group),

@@ -57,6 +57,8 @@ BUGS = [
         "call, other->name, object, cache->name);", "wrong-cache-rseq"),
     Bug("deferred-slab-without-mark", "src/percpu/nolock.c", "\t" + SHEAVES + "\tslab_list_deferred", "\tslab_list_deferred",
         "sim-marks"),
+    Bug("owners-read-without-lock", "src/slab/owner.c", "\tos_lock(&owners_mutex);\n\tcache = ", "\tcache = ",
+        "group-structures-rseq"),
     # src/debug/
     Bug("quarantine-reserves-too-little", "src/debug/quarantine.c", "!reserve_rest(ring, cache->size,",
         "!reserve_rest(ring, cache->object_size,", "sim-quarantine"),
@@ -100,8 +102,16 @@ BUGS = [
     Bug("barrier-forgets-what-it-took", "src/percpu/drain.c",
         "\tfor (struct drain *drain = first; drain; drain = drain->next)\n\t\tdrain_queue_taken(drain);\n", "", "sim-barrier"),
     Bug("objects-of-other-nodes-stay-in-slots", "src/rcu/rcu_free.c", "\tos_store_relaxed(&rcu->remote, 1);\n", "", "sim-retired"),
+    Bug("part-of-a-grown-capacity-lost", "src/rcu/after_grace.c", "\t\t\tsheaf_hand_over(cache, part);\n\t\t\treturn;",
+        "\t\t\treturn;", "retired-rseq"),
+    Bug("fork-without-locks-of-shards", "src/rcu/any.c",
+        "\t\t\tact(&shard->lock, &shard->locked_by_fork);\n", "", "sim-marks"),
     # src/group/
     Bug("stock-gives-back-too-much", "src/group/stock.c", "(uint32_t)word);\n}", "(uint32_t)word + 64);\n}", "sim-groups"),
+    Bug("limit-of-a-group-off-by-one", "src/group/charge.c", "return usage + bytes > limit;",
+        "return usage + bytes >= limit;", "group-rseq"),
+    Bug("charge-beyond-a-limit", "src/group/charge.c", "force == GROUP_TRY && exceeds(usage, bytes, hard)",
+        "false", "sim-groups"),
     Bug("forced-charges-uncounted", "src/cache/group_stats.c", "\tout->forced = os_load_relaxed(&g->forced);\n", "", "group-rseq"),
     # src/cache/
     Bug("barn-limit-not-taken-over", "src/cache/create.c",
@@ -109,6 +119,12 @@ BUGS = [
     Bug("fork-locks-in-the-wrong-order", "src/cache/process.c", "\tos_lock(&groups.lock);\n\tos_lock(&stock_drains);\n",
         "\tos_lock(&stock_drains);\n\tos_lock(&groups.lock);\n", "sim-retired"),
     Bug("barn-limit-ignored", "src/cache/sizes.c", "\tsheaf_set_barn(&s->sheaf, objects, bytes);\n", "", "stats-rseq-stats"),
+    Bug("shrinkers-called-by-who-may-not-wait", "src/cache/reclaim.c", "gfpflags_allow_blocking(flags) && shrinkers_exist()",
+        "gfpflags_allow_blocking(flags) || shrinkers_exist()", "pressure-rseq"),
+    Bug("refused-free-leaves-nothing", "src/cache/account_fast.c", "object, call)) {\n\t\tcache_leave();",
+        "object, call)) {\n\t\t;", "group-misuse-rseq-hardened"),
+    Bug("prefill-without-end", "src/cache/prefill.c", "\t\tsheaf = fail_prefill(s, sheaf);\n\tcache_leave();",
+        "\t\tsheaf = fail_prefill(s, sheaf);", "leave-rseq"),
     # src/kmalloc/
     Bug("reserve-beyond-its-size", "src/kmalloc/mempool.c", "return nr < os_load", "return nr <= os_load", "sim-mempool"),
     Bug("krealloc-copies-what-was-added", "src/kmalloc/kfree.c", "return larger ? move(larger, &block, block.size, call) : NULL;",

@@ -116,15 +116,6 @@ static void reach_limit(unsigned int fibre, void *unused)
 	forbid_pages();
 }
 
-static int uncounted(void *config)
-{
-	sim_start(config);
-	sim_run(1, reach_limit, NULL);
-	reached = has_set_bit;
-	sim_run(FIBRES, use_at_limit, NULL);
-	return !looks;
-}
-
 /* As above, but the child of fork() searches, where the thread that pauses does not exist. */
 static int look_in_child(void *unused)
 {
@@ -142,15 +133,6 @@ static void fork_at_limit(unsigned int fibre, void *unused)
 		use_at_limit(fibre, unused);
 	else if (sim_fork(look_in_child, NULL))
 		sim_fail("the child failed");
-}
-
-static int uncounted_in_child(void *config)
-{
-	sim_start(config);
-	sim_run(1, reach_limit, NULL);
-	reached = has_set_bit;
-	sim_run(FIBRES, fork_at_limit, NULL);
-	return !looks;
 }
 
 /* --- a bit gets its number, and others that come later are set and visited before it is --- */
@@ -282,15 +264,6 @@ static void leave_stray(unsigned int fibre, void *unused)
 		sim_fail("no stray");
 }
 
-static int joined(void *config)
-{
-	sim_start(config);
-	sim_run(1, leave_stray, NULL);
-	reached = has_lock;
-	sim_run(FIBRES, shrink_or_free, NULL);
-	return !looks;
-}
-
 /* --- the mark of a stray is set while a drain looks --- */
 
 static bool has_marked(void)
@@ -318,18 +291,6 @@ static void unlock_and_shrink(unsigned int fibre, void *unused)
 		kmem_cache_shrink(s);
 }
 
-static int marked(void *config)
-{
-	sim_start(config);
-	sim_run(1, leave_partial, NULL);
-	node->lock.word = 1; /* as if another thread had it */
-	reached = has_marked;
-	sim_run(FIBRES, unlock_and_shrink, NULL);
-	if (node->stray != SLAB_NONE && !has_marked())
-		sim_fail("a stray without a mark");
-	return !looks;
-}
-
 /* --- the same, and its thread vanishes in a fork before it has marked it --- */
 
 static bool has_emptied(void)
@@ -354,16 +315,6 @@ static void unlock_and_fork(unsigned int fibre, void *unused)
 		unlock_and_shrink(fibre, unused);
 	else if (sim_fork(shrink_in_child, NULL))
 		sim_fail("the child failed");
-}
-
-static int vanished(void *config)
-{
-	sim_start(config);
-	sim_run(1, leave_partial, NULL);
-	node->lock.word = 1; /* as if another thread had it */
-	reached = has_emptied;
-	sim_run(FIBRES, unlock_and_fork, NULL);
-	return !looks;
 }
 
 /* --- a prefilled sheaf returns, and a drain begins and ends before it is in the slot; or, on a CPU
@@ -393,16 +344,6 @@ static void return_or_shrink(unsigned int fibre, void *unused)
 		kmem_cache_shrink(s);
 }
 
-static int returned(void *config, bool to_barn)
-{
-	sim_start(config);
-	sim_run(1, lend, to_barn ? config : NULL);
-	reached = has_set_bit;
-	sim_run(FIBRES, return_or_shrink, NULL);
-	quiet_marks(&s->sheaf);
-	return !looks;
-}
-
 /* As above, but instead of a drain, a fork: the thread that returns the sheaf does not exist in the
  * child. */
 static int marks_in_child(void *unused)
@@ -418,35 +359,6 @@ static void return_or_fork(unsigned int fibre, void *unused)
 		return_or_shrink(fibre, unused);
 	if (fibre == LOOKS && sim_fork(marks_in_child, NULL))
 		sim_fail("the child failed");
-}
-
-static int vanished_after_return(void *config, bool to_barn)
-{
-	sim_start(config);
-	sim_run(1, lend, to_barn ? config : NULL);
-	reached = is_marking;
-	sim_run(FIBRES, return_or_fork, NULL);
-	return !looks;
-}
-
-static int vanished_at_slot(void *config)
-{
-	return vanished_after_return(config, false);
-}
-
-static int vanished_at_barn(void *config)
-{
-	return vanished_after_return(config, true);
-}
-
-static int returned_to_slot(void *config)
-{
-	return returned(config, false);
-}
-
-static int returned_to_barn(void *config)
-{
-	return returned(config, true);
 }
 
 /* --- a slow path takes an empty slab off the stack, and has not yet listed it --- */
@@ -480,15 +392,6 @@ static void list_at_limit(unsigned int fibre, void *unused)
 		kmem_cache_free(s, objects[OBJECTS - 1]);
 	if (fibre == LOOKS && !kmem_cache_alloc(fails, GFP_KERNEL))
 		sim_fail("NULL, although all objects of a slab were free");
-}
-
-static int listed(void *config)
-{
-	sim_start(config);
-	sim_run(1, defer_empty, NULL);
-	reached = has_taken_deferred;
-	sim_run(FIBRES, list_at_limit, NULL);
-	return !looks;
 }
 
 /* --- a retired sheaf gets its number, which passes before it is in the queue --- */
@@ -595,25 +498,6 @@ static void validate_or_allocate(unsigned int fibre, void *unused)
 		sim_fail("NULL, although all objects of a slab were free");
 }
 
-static int looked_at(void *config, bool own_limit)
-{
-	sim_start(config);
-	sim_run(1, keep_empty, own_limit ? config : NULL);
-	reached = is_looked_at;
-	sim_run(FIBRES, validate_or_allocate, NULL);
-	return !looks;
-}
-
-static int looked_at_by_pages(void *config)
-{
-	return looked_at(config, false);
-}
-
-static int looked_at_by_objects(void *config)
-{
-	return looked_at(config, true);
-}
-
 /* --- a block that waited goes, because a smaller one takes its cell --- */
 
 enum {
@@ -651,13 +535,36 @@ static void replace_block(unsigned int fibre, void *unused)
 		sim_fail("NULL, although blocks of this many bytes were free");
 }
 
-static int replaced(void *config)
+/* --- a thread retires an object into a sheaf of any kind's, whose lock fork() waits for --- */
+
+static void begin_retiring(unsigned int fibre, void *unused)
 {
-	sim_start(config);
-	sim_run(1, fill_cells, NULL);
-	reached = lacks_large;
-	sim_run(FIBRES, replace_block, NULL);
-	return !looks;
+	(void)fibre, (void)unused;
+	if (sheaf_rcu_register(&by_hand_ops))
+		sim_fail("no provider");
+	s = kmem_cache_create("any", 512, NULL, SLAB_NO_MERGE | SLAB_NO_SHEAVES);
+	for (unsigned int i = 0; i < 3; i++)
+		objects[i] = kmem_cache_alloc(s, GFP_KERNEL);
+	sim_go_to(PAUSES);
+	kmem_cache_free_rcu(s, objects[0]);
+}
+
+static int retire_in_child(void *unused)
+{
+	(void)unused;
+	sim_go_to(PAUSES);
+	kmem_cache_free_rcu(s, objects[2]);
+	return 0;
+}
+
+static void retire_or_fork(unsigned int fibre, void *unused)
+{
+	(void)unused;
+	sim_go_to(fibre);
+	if (fibre == PAUSES)
+		kmem_cache_free_rcu(s, objects[1]);
+	if (fibre == LOOKS && sim_fork(retire_in_child, NULL))
+		sim_fail("the child failed");
 }
 
 /* --- others return memory at each moment, but none of them for long --- */
@@ -711,6 +618,46 @@ static int waits_for_the_first(void *config)
 
 /* --- */
 
+static const struct scene {
+	void (*prepare)(unsigned int fibre, void *how);
+	const char *how; /* NULL: the usual way */
+	bool (*reached)(void);
+	void (*body)(unsigned int fibre, void *unused);
+	bool stuck; /* after prepare(), as if another thread had the node's lock */
+} scenes[] = {
+	{reach_limit, NULL, has_set_bit, use_at_limit, false},
+	{reach_limit, NULL, has_set_bit, fork_at_limit, false},
+	{leave_stray, NULL, has_lock, shrink_or_free, false},
+	{leave_partial, NULL, has_marked, unlock_and_shrink, true},
+	{leave_partial, NULL, has_emptied, unlock_and_fork, true},
+	{lend, NULL, has_set_bit, return_or_shrink, false},
+	{lend, "to the barn", has_set_bit, return_or_shrink, false},
+	{lend, NULL, is_marking, return_or_fork, false},
+	{lend, "to the barn", is_marking, return_or_fork, false},
+	{defer_empty, NULL, has_taken_deferred, list_at_limit, false},
+	{keep_empty, NULL, is_looked_at, validate_or_allocate, false},
+	{keep_empty, "with a limit of its own", is_looked_at, validate_or_allocate, false},
+	{fill_cells, NULL, lacks_large, replace_block, false},
+	{begin_retiring, NULL, sim_holds_locks, retire_or_fork, false},
+};
+
+static const struct scene *scene;
+
+static int run_scene(void *config)
+{
+	sim_start(config);
+	sim_run(1, scene->prepare, (void *)(uintptr_t)scene->how);
+	if (scene->stuck)
+		node->lock.word = 1;
+	reached = scene->reached;
+	sim_run(FIBRES, scene->body, NULL);
+	if (s)
+		quiet_marks(&s->sheaf);
+	if (node && node->stray != SLAB_NONE && !has_marked())
+		sim_fail("a stray without a mark");
+	return !looks;
+}
+
 int main(void)
 {
 	struct sim_config config = {.seed = 1,
@@ -721,25 +668,14 @@ int main(void)
 				    .silent = true,
 				    .decide = decide,
 				    .max_steps = 1000000};
+	int (*const others[])(void *config) = {counted_late, forgotten, passed_early,
+					       waits_for_the_first};
 	uint64_t hash;
 	int failed = 0;
 
-	failed += sim_in_child(uncounted, &config, &hash) != 0;
-	failed += sim_in_child(uncounted_in_child, &config, &hash) != 0;
-	failed += sim_in_child(counted_late, &config, &hash) != 0;
-	failed += sim_in_child(forgotten, &config, &hash) != 0;
-	failed += sim_in_child(joined, &config, &hash) != 0;
-	failed += sim_in_child(marked, &config, &hash) != 0;
-	failed += sim_in_child(vanished, &config, &hash) != 0;
-	failed += sim_in_child(returned_to_slot, &config, &hash) != 0;
-	failed += sim_in_child(returned_to_barn, &config, &hash) != 0;
-	failed += sim_in_child(vanished_at_slot, &config, &hash) != 0;
-	failed += sim_in_child(vanished_at_barn, &config, &hash) != 0;
-	failed += sim_in_child(listed, &config, &hash) != 0;
-	failed += sim_in_child(passed_early, &config, &hash) != 0;
-	failed += sim_in_child(looked_at_by_pages, &config, &hash) != 0;
-	failed += sim_in_child(looked_at_by_objects, &config, &hash) != 0;
-	failed += sim_in_child(replaced, &config, &hash) != 0;
-	failed += sim_in_child(waits_for_the_first, &config, &hash) != 0;
+	for (scene = scenes; scene < scenes + sizeof(scenes) / sizeof(*scenes); scene++)
+		failed += sim_in_child(run_scene, &config, &hash) != 0;
+	for (size_t i = 0; i < sizeof(others) / sizeof(*others); i++)
+		failed += sim_in_child(others[i], &config, &hash) != 0;
 	return failed != 0;
 }
