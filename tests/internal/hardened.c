@@ -437,7 +437,7 @@ static void *fills_and_writes(void *unused)
 	os_lock(&pool->lock);
 	os_store_release(&meanwhile.locked, 1);
 	wait_until_first_sleeps();
-	pool->min_nr = 0;
+	os_store_relaxed(&pool->min_nr, 0);
 	mark(meanwhile.element, MARK_WAITS);
 	os_unlock(&pool->lock);
 	return NULL;
