@@ -70,6 +70,7 @@ struct os_machine {
 	uint32_t bulk_called;  /* bulk allocations are no section: trylock, counting, strict_numa */
 	uint32_t nr_cpus;      /* CPU numbers are below this */
 	uint32_t cpu_beyond;   /* the highest one, if it is not: see MACHINE-M2 */
+	uint32_t unread;       /* files of /sys were refused: there may be more CPUs and nodes */
 	uint32_t nr_rows;      /* of nr_cpus CPUs, and after these nr_stand_ins of each node */
 	uint32_t nr_stand_ins; /* as many as fit into OS_MAX_ROWS */
 	uint32_t nr_nodes;

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include "kit/cache.h"
@@ -228,6 +229,34 @@ static void cpus_beyond_the_tables(void **state)
 			       "CPUs share sheaves"));
 }
 
+/* A file that does not exist is no reason for a report. */
+static void without_sys(void)
+{
+	invent("possible=0-3;present=0-3");
+	os_init();
+	os_report_start();
+	CHECK(os.nr_nodes == 1);
+}
+
+static void without_descriptors(void)
+{
+	const struct rlimit few = {0, 0};
+
+	invent("possible=0-3;present=0-3");
+	CHECK(setrlimit(RLIMIT_NOFILE, &few) == 0);
+	os_init();
+	os_report_start();
+}
+
+static void what_cannot_be_read_is_reported(void **state)
+{
+	(void)state;
+	assert_int_equal(lines_of(without_sys), 0);
+	assert_int_equal(lines_of(without_descriptors), 1);
+	assert_non_null(strstr(captured.text, "to read /sys: until the process ends, the library "
+					      "sees 4 CPUs and 1 node. Create a cache"));
+}
+
 static cpu_set_t all;
 
 /* First use on one CPU; then on all, then only on the last one. */
@@ -430,6 +459,7 @@ int main(void)
 		cmocka_unit_test(nodes_are_found),
 		cmocka_unit_test(a_node_has_only_memory),
 		cmocka_unit_test(cpus_beyond_the_tables),
+		cmocka_unit_test(what_cannot_be_read_is_reported),
 		cmocka_unit_test(the_cpuset_changes),
 		/* These change what the process knows of the machine. */
 		cmocka_unit_test(places_are_an_order),

@@ -11,6 +11,11 @@ static void report_unavailable(void)
 		os_report("CPU numbers go up to %u, and the library's tables end at %u: several "
 			  "CPUs share sheaves, on the trylock backend",
 			  os.cpu_beyond, os.nr_cpus - 1);
+	if (os.unread)
+		os_report("at the first use there was no descriptor or memory to read /sys: until "
+			  "the process ends, the library sees %u CPU%s and %u node%s. Create a "
+			  "cache before descriptors run out",
+			  os.nr_cpus, os_plural(os.nr_cpus), os.nr_nodes, os_plural(os.nr_nodes));
 	if (os.obstacle && os_options.backend_rseq && !os_options.backend_trylock)
 		os_report("backend=rseq is not available: %s; using the trylock backend",
 			  os.obstacle);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* CPUs, nodes and last-level caches, as /sys describes them; and numbers of the machine that are
  * read later. At the first use, so by one thread. */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +18,15 @@
 #define MASK_BITS      (8 * sizeof(long))
 #define NOT_LISTED     UINT16_MAX
 #define FARTHEST       255 /* of all distances */
+
+/* Read a file of /sys: what it says is not asked again. */
+static int read_shown(const char *path, char *text, size_t size)
+{
+	int length = os_file_read(path, text, size);
+
+	os.unread |= length < 0 && (errno == EMFILE || errno == ENFILE || errno == ENOMEM);
+	return length;
+}
 
 /* Call set(cpu, value) for each number of a list such as "0-3,8". */
 static void for_each_in_list(const char *list, void (*set)(unsigned int, unsigned int),
@@ -44,7 +54,7 @@ static bool for_each_in_file(const char *path, void (*set)(unsigned int, unsigne
 			     unsigned int value)
 {
 	char *text = texts[nr_texts++];
-	bool found = os_file_read(path, text, sizeof(texts[0])) > 0;
+	bool found = read_shown(path, text, sizeof(texts[0])) > 0;
 
 	if (found)
 		for_each_in_list(text, set, value);
@@ -66,7 +76,7 @@ static unsigned long end_of_file(const char *path)
 {
 	char text[1024];
 
-	return os_file_read(path, text, sizeof(text)) > 0 ? end_of_list(text) : 0;
+	return read_shown(path, text, sizeof(text)) > 0 ? end_of_list(text) : 0;
 }
 
 static void set_node(unsigned int cpu, unsigned int node)
@@ -153,7 +163,7 @@ static void find_node_of_offline(unsigned int cpu, unsigned int unused)
 	     node++) {
 		snprintf(path, sizeof(path), "/sys/devices/system/node/node%u/cpu%u/online", node,
 			 cpu);
-		if ((nodes_shown >> node & 1) && os_file_read(path, text, sizeof(text)) > 0)
+		if ((nodes_shown >> node & 1) && read_shown(path, text, sizeof(text)) > 0)
 			set_node(cpu, node);
 	}
 }
@@ -193,7 +203,7 @@ static void read_distances(unsigned int from, uint8_t *distance)
 	char path[64], text[512], *at = text;
 
 	snprintf(path, sizeof(path), "/sys/devices/system/node/node%u/distance", from);
-	if (os_file_read(path, text, sizeof(text)) <= 0)
+	if (read_shown(path, text, sizeof(text)) <= 0)
 		return;
 	for (unsigned int node = 0; node < os.nr_nodes && *at; node++)
 		if (nodes_shown >> node & 1)
