@@ -211,8 +211,11 @@ static void *alloc_on(struct kmem_cache *s, gfp_t flags, int node)
 /* False: a limit is reached, or there is no memory. */
 static bool charge_object(struct kmem_cache *s, gfp_t flags, void *object, uint32_t number)
 {
-	return make_place(s, flags, object) && account_charge(flags, bytes_charged(s), number) &&
-	       own(s, object, number, true);
+	bool done = make_place(s, flags, object) && account_charge(flags, bytes_charged(s), number);
+
+	if (done)
+		own(s, object, number, true);
+	return done;
 }
 
 static void *charge_or_free(struct kmem_cache *s, gfp_t flags, void *object, uint32_t number)

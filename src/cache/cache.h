@@ -118,7 +118,11 @@ bool cache_is_unusable_nowait(struct kmem_cache *s, const char *call) OS_COLD;
 /* As cache_is_unusable(), for frees, which a leaked cache takes. */
 static inline bool cache_is_gone(struct kmem_cache *s, const char *call)
 {
-	return os_unlikely(!s || !s->name) && cache_is_unusable(s, call);
+	bool gone = os_unlikely(!s || !s->name);
+
+	if (gone)
+		cache_is_unusable(s, call);
+	return gone;
 }
 /* That report, deferred. */
 void cache_report_unusable(struct kmem_cache *s, const char *call);
@@ -130,7 +134,9 @@ uintptr_t cache_report_null(const char *call) OS_COLD;
 /* True, after a report: the first test of other calls that read the cache before that. */
 static inline bool cache_is_null(struct kmem_cache *s, const char *call)
 {
-	return os_unlikely(!s) && cache_is_unusable(s, call);
+	if (os_unlikely(!s))
+		cache_is_unusable(s, call);
+	return !s;
 }
 
 /* --- what a cache is like --------------------------------------------------------------------- */

@@ -163,8 +163,7 @@ static bool begin_rcu(struct kmem_cache *s, const struct kmem_cache_args *args)
 {
 	struct grace *grace = grace_of(args->rcu);
 
-	if (args->rcu &&
-	    (!grace || !rcu_any_init(grace, &block_rcu_ops) || !cache_begin_rcu(s, grace)))
+	if (args->rcu && (!rcu_any_init(grace, &block_rcu_ops) || !cache_begin_rcu(s, grace)))
 		return false;
 	return !(s->flags & SLAB_TYPESAFE_BY_RCU) || cache_has_no_readers(grace) ||
 	       late_init(&s->sheaf.slab, grace);

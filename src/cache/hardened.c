@@ -48,12 +48,10 @@ static inline bool change_mark(struct kmem_cache *s, const void *object, unsigne
 
 static bool is_object(struct kmem_cache *s, const void *object)
 {
-	struct slab *slab;
+	struct slab *slab = page_slab(object);
 
-	if (page_owner(object) != &s->sheaf.slab)
-		return false;
-	slab = page_slab(object);
-	return slab && slab_index(&s->sheaf.slab, slab, object) != SLAB_NO_OBJECT;
+	return slab && os_load_relaxed(&slab->cache) == &s->sheaf.slab &&
+	       slab_index(&s->sheaf.slab, slab, object) != SLAB_NO_OBJECT;
 }
 
 /* --- to the program --------------------------------------------------------------------------- */
@@ -79,7 +77,7 @@ static inline bool is_takeable(struct kmem_cache *s, const void *object)
 static OS_COLD void *take_another(struct kmem_cache *s, void *object, gfp_t flags)
 {
 	/* A guarded object has no mark, and is in no sheaf. */
-	if (!object || guard_is_ours(object))
+	if (guard_is_ours(object))
 		return object;
 	report_pop(s, object);
 	object = cache_alloc_on(s, flags, os_node(), SLAB_PREFER_NODE);
@@ -213,9 +211,7 @@ bool hardened_is_used(const struct kmem_cache *s, const void *object, bool retir
 
 void hardened_free_waited(struct kmem_cache *s, void *object)
 {
-	if (guard_is_ours(object))
-		return;
-	/* HARDENED-N3 */
+	/* HARDENED-N3: and guarded ones wait elsewhere. */
 	os_assert(!(s->flags & CACHE_MARKED) ||
 		  os_peek(mark_at(object)) == mark_of(object, MARK_WAITS));
 	if (s->flags & CACHE_MARKED)

@@ -303,8 +303,7 @@ struct kmem_cache *list_visit(unsigned int visitor)
 
 void list_visited(unsigned int visitor)
 {
-	if (visited_next[visitor])
-		visited_next[visitor] = visited_next[visitor]->next;
+	visited_next[visitor] = visited_next[visitor]->next;
 }
 
 uint64_t *list_print(struct kmem_cache *s)

@@ -81,8 +81,12 @@ SHEAF_PUBLIC void *kmem_cache_alloc_nolock(struct kmem_cache *s, gfp_t gfp)
 
 SHEAF_PUBLIC void kmem_cache_free_nolock(struct kmem_cache *s, void *object)
 {
-	if (!object || ((!s || !s->name) && cache_is_unusable_nowait(s, "kmem_cache_free_nolock")))
+	if (!object)
 		return;
+	if (!s || !s->name) {
+		cache_is_unusable_nowait(s, "kmem_cache_free_nolock");
+		return;
+	}
 	if (guard_is_ours(object)) {
 		cache_free_guarded(s, object, false, "kmem_cache_free_nolock");
 		os_report_kept_nowait();

@@ -204,7 +204,7 @@ static void go_on(unsigned int which)
 		if (!s)
 			break;
 		/* The previous one may have been destroyed in the middle of a visit. */
-		if (s != pass->of || !pass->at.more) {
+		if (s != pass->of) {
 			pass->at = (struct idle_place){0};
 			pass->aged = false;
 			pass->kept = UINT_MAX;

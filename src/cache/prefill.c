@@ -22,7 +22,8 @@ static struct sheaf *of_user(struct slab_sheaf *sheaf)
 	return (struct sheaf *)sheaf;
 }
 
-static OS_COLD bool is_not_out(struct kmem_cache *s, const struct sheaf *sheaf, const char *call)
+static OS_COLD void report_not_out(struct kmem_cache *s, const struct sheaf *sheaf,
+				   const char *call)
 {
 	if (sheaf)
 		os_misuse_later(
@@ -33,14 +34,17 @@ static OS_COLD bool is_not_out(struct kmem_cache *s, const struct sheaf *sheaf, 
 			call, s->name, (const void *)sheaf, s->name);
 	/* A signal handler may take objects from its sheaf. */
 	os_report_kept_nowait();
-	return false;
 }
 
 /* True if it belongs to this cache and is lent. Otherwise the misuse is reported, and the caller
  * does nothing. */
 static inline bool is_out(struct kmem_cache *s, const struct sheaf *sheaf, const char *call)
 {
-	return (sheaf && prefill_is_lent(&s->sheaf, sheaf)) || is_not_out(s, sheaf, call);
+	bool out = sheaf && prefill_is_lent(&s->sheaf, sheaf);
+
+	if (!out)
+		report_not_out(s, sheaf, call);
+	return out;
 }
 
 /* Objects are zeroed one by one when they are popped; if a node has no memory, another node's is

@@ -46,12 +46,14 @@ static void quote_options(char *quoted, size_t size)
 	size_t used = 0, length;
 
 	os_options_text(options, sizeof(options));
-	while (used + OS_QUOTED < size && (length = os_quote_next(&at, quoted + used)) != 0)
+	while ((length = os_quote_next(&at, quoted + used)) != 0)
 		used += length;
+	os_assert(used < size);
 	quoted[used] = '\0';
 }
 
-/* No other text here needs escaping: the library itself has all names and help texts. */
+/* No other text here needs escaping: the library itself has all names and help texts. There is room
+ * for all of them. */
 static void write_text(struct publish_head *head)
 {
 	char options[OS_QUOTED * OPTIONS];
@@ -65,19 +67,18 @@ static void write_text(struct publish_head *head)
 		"\"process_at\":%zu,\"process\":[",
 		publish_backend(), publish_index(), options, os.nr_cpus, STAT_total_objects,
 		STAT_slab_bytes, STAT_peak_slab_bytes, SHEAF_SIZE_BITS, OS_PROCESS_AT);
-	for (size_t i = 0; i < OS_NR_PROCESS_WORDS && used < room; i++)
+	for (size_t i = 0; i < OS_NR_PROCESS_WORDS; i++)
 		used += (size_t)snprintf(head->text + used, room - used, "%s\"%s\"", i ? "," : "",
 					 process_words[i]);
-	if (used < room)
-		used += (size_t)snprintf(head->text + used, room - used, "],\"numbers\":[");
-	for (size_t i = 0; i < NR_NUMBERS && used < room; i++)
+	used += (size_t)snprintf(head->text + used, room - used, "],\"numbers\":[");
+	for (size_t i = 0; i < NR_NUMBERS; i++)
 		used += (size_t)snprintf(head->text + used, room - used,
 					 "%s{\"name\":\"%s\",\"words\":%llu,\"help\":\"%s\"}",
 					 i ? "," : "", numbers[i].name,
 					 (unsigned long long)numbers[i].words, numbers[i].help);
-	if (used < room)
-		used += (size_t)snprintf(head->text + used, room - used, "]}");
-	head->text_size = (uint32_t)(used < room ? used : 0);
+	used += (size_t)snprintf(head->text + used, room - used, "]}");
+	os_assert(used < room);
+	head->text_size = (uint32_t)used;
 }
 
 void publish_process(void)

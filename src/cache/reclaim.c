@@ -103,7 +103,9 @@ static bool visit_marked(uint64_t from, uint64_t to, const struct visits *visits
 			any |= visits->each(s);
 		list_unpin(s);
 	}
-	return lost ? visit_all(visits) || any : any;
+	if (lost)
+		any |= visit_all(visits);
+	return any;
 }
 
 /*

@@ -289,11 +289,11 @@ SHEAF_PUBLIC void shrinker_register(struct shrinker *shrinker)
 /* With the lock held. */
 static void unregister(struct registered *r)
 {
-	for (struct registered **at = &shrinkers.first; *at; at = &(*at)->next)
-		if (*at == r) {
-			*at = r->next;
-			break;
-		}
+	struct registered **at = &shrinkers.first;
+
+	while (*at != r)
+		at = &(*at)->next;
+	*at = r->next;
 	/* Runs continue after it. */
 	for (unsigned int i = 0; i < SHRINKERS_RUNS; i++)
 		if (shrinkers.runs[i].at == r || shrinkers.runs[i].next == r)

@@ -43,7 +43,7 @@ gfp_t cache_check_gfp(struct kmem_cache *s, gfp_t flags)
 void *cache_finish(struct kmem_cache *s, void *object, gfp_t flags)
 {
 	tsan_acquire(object);
-	if (object && (flags & __GFP_ZERO))
+	if (flags & __GFP_ZERO)
 		cache_zero(s, object);
 	return object;
 }

@@ -154,7 +154,7 @@ static size_t discard_whole(struct range *range, size_t wanted, bool locked)
 			break;
 		/* It may be on the list for larger runs than it has left. */
 		range_relist(range, chunk);
-		if (chunk->list == PAGE_MAX_ORDER || (locked && chunk->list == RANGE_LOCKED))
+		if (chunk->nr_free == CHUNK_PAGES)
 			given += discard_dirty(range, chunk, locked);
 	}
 	return given;

@@ -256,18 +256,19 @@ static void count_bytes(size_t old, size_t size)
 void *map_resize(void *address, size_t size, size_t align)
 {
 	uintptr_t first = number_of(address), entry = read_entry(first);
-	size_t old = map_size_of(entry);
+	size_t old = map_size_of(entry), more;
 	char *now = address;
 
 	size = os_round_up(size);
 	if (os.tools || !entry_is_used(entry) || entry & (MAP_OWNED | MAP_OWNED_BELOW))
 		return NULL;
-	if (size > old && !hold_more(size - old))
+	more = size > old ? size - old : 0;
+	if (more && !hold_more(more))
 		return NULL;
 	if (!os_cmpxchg(entry_at(first), &entry, 0)) {
 		/* Another thread frees it: a misuse, which its own call or the caller's reports. */
 		now = NULL;
-	} else if (size > old) {
+	} else if (more) {
 		now = map_move(address, old, size, align);
 		if (!now)
 			os_store_release(entry_at(first), entry);
@@ -276,8 +277,7 @@ void *map_resize(void *address, size_t size, size_t align)
 		os_unreserve(now + size, old - size);
 	}
 	if (!now) {
-		if (size > old)
-			page_hold_less((size - old) >> OS_PAGE_SHIFT);
+		page_hold_less(more >> OS_PAGE_SHIFT);
 		return NULL;
 	}
 	tools_hold_no_more(address, old);
@@ -322,7 +322,7 @@ uint32_t map_owner(const void *address)
 {
 	uintptr_t number = number_of(address);
 
-	return (uintptr_t)address % OS_HUGE ? 0 : map_owner_of(number, read_entry(number));
+	return map_owner_of(number, read_entry(number));
 }
 
 void map_set_owner(void *address, uint32_t owner)

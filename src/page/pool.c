@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "os/assert.h"
 #include "os/lock.h"
 #include "os/machine.h"
 #include "os/memory.h"
@@ -195,7 +196,8 @@ void *pool_alloc_try(size_t size)
 	struct pool *pool = &pools[this_pool()];
 	struct pool_block *block;
 
-	if (index == NR_SIZES || os_should_fail("pool_alloc") || !os_trylock(&pool->lock))
+	os_assert(index < NR_SIZES);
+	if (os_should_fail("pool_alloc") || !os_trylock(&pool->lock))
 		return NULL;
 	block = unlist(pool, index);
 	os_unlock(&pool->lock);

@@ -23,8 +23,8 @@
 
 /* Zeroed, aligned to 64 bytes. NULL if there is no memory, or size is above 2 MiB. */
 void *pool_alloc(size_t size);
-/* As pool_alloc(), without waiting: from this node's list of its size, if no other thread changes
- * its lists. */
+/* As pool_alloc(), of at most 2 MiB and without waiting: from this node's list of its size, if no
+ * other thread changes its lists. */
 void *pool_alloc_try(size_t size);
 /* size: as it was passed to pool_alloc(). NULL is allowed. */
 void pool_free(void *block, size_t size);

@@ -2,6 +2,7 @@
 /* See range.h. Each range has its own lock, so it adds what changed since it was last shown. */
 #include "page/range.h"
 
+#include "os/assert.h"
 #include "os/atomic.h"
 #include "os/counters.h"
 #include "os/memory.h"
@@ -29,8 +30,7 @@ static void show_change(enum os_process_word word, size_t now, size_t *shown)
 
 void show_range(struct range *range)
 {
-	if (!os_counters_head())
-		return;
+	os_assert(os_counters_head()); /* before the first page is taken */
 	show_change(OS_PROCESS_committed_bytes, (size_t)range->nr_chunks << OS_HUGE_SHIFT,
 		    &range->shown.committed);
 	show_change(OS_PROCESS_used_bytes, range->used << OS_PAGE_SHIFT, &range->shown.used);

@@ -29,7 +29,7 @@ void sheaf_harvest(struct sheaf_cache *cache, struct sheaf *sheaf)
  * the slow path that must follow samples that one. */
 static unsigned int without_sample(struct sheaf_cache *cache, unsigned int n)
 {
-	if (!os_load_relaxed(&cache->sampled) || !n ||
+	if (!os_load_relaxed(&cache->sampled) ||
 	    !sample_is_taken((size_t)n * cache->slab.object_size))
 		return n;
 	os_store_relaxed(&cache->sampled, SHEAF_SAMPLE_BULK);

@@ -11,7 +11,6 @@
 #include "percpu/barn/barn.h"
 #include "percpu/barn/budget.h"
 #include "percpu/barn/cells.h"
-#include "percpu/in_hand.h"
 #include "percpu/remote.h"
 #include "percpu/rows.h"
 #include "percpu/stat.h"
@@ -61,12 +60,9 @@ static unsigned int empty_cell(struct sheaf_cache *cache, uintptr_t *at, uintptr
 	struct sheaf *sheaf = barn_sheaf(cell);
 	unsigned int n;
 
+	os_assert(!os_peek(&cache->at.stop)); /* IDLE-I2: no drain takes the sheaf */
 	if (!os_cmpxchg(at, &cell, (uintptr_t)sheaf | barn_transit(cache)))
 		return 0;
-	if (in_hand_sees_drain(cache)) {
-		os_store_release(at, cell);
-		return 0;
-	}
 	if (cell & BARN_COUNTED)
 		sheaf_budget_change(cache, sheaf->capacity, 0);
 	n = sheaf->size;
