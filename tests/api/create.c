@@ -128,10 +128,11 @@ static void larger_args(void **state)
 /* Reserved fields may be fields of a newer header, and need not be known either. */
 static void reserved_args(void **state)
 {
-	const struct kmem_cache_args wrong[] = {{.reserved = {0, 0, 1}}, {.reserved2 = 1}};
+	const struct kmem_cache_args wrong[] = {
+		{.reserved = {1}}, {.reserved = {0, 1}}, {.reserved = {0, 0, 1}}, {.reserved2 = 1}};
 
 	(void)state;
-	for (size_t i = 0; i < 2; i++) {
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
 		capture_begin(&captured);
 		assert_null(kmem_cache_create("newer", 40, &wrong[i], 0));
 		assert_int_equal(capture_end(&captured), 1);
@@ -258,8 +259,9 @@ static void slab_panic_aborts(void **state)
 
 static void merging(void **state)
 {
-	struct kmem_cache_args own = {.sheaf_capacity = 9};
-	struct kmem_cache *first, *alias, *apart, *wide, *bare;
+	struct kmem_cache_args own = {.sheaf_capacity = 9}, few = {.barn_objects = 1000},
+			       small = {.barn_bytes = 100000}, aligned = {.align = 16};
+	struct kmem_cache *first, *alias, *apart, *wide, *bare, *others[3];
 	void *object;
 
 	(void)state;
@@ -269,6 +271,15 @@ static void merging(void **state)
 	apart = kmem_cache_create("merge-3", 490, NULL, SLAB_NO_MERGE);
 	wide = kmem_cache_create("merge-4", 490, &own, 0);
 	bare = kmem_cache_create("merge-5", 490, NULL, SLAB_NO_SHEAVES);
+	others[0] = kmem_cache_create("merge-6", 490, &few, 0);
+	others[1] = kmem_cache_create("merge-7", 490, &small, 0);
+	/* Its objects have the same size, and not this alignment. */
+	others[2] = kmem_cache_create("merge-8", 496, &aligned, 0);
+	for (int i = 0; i < 3; i++) {
+		assert_non_null(others[i]);
+		assert_ptr_not_equal(first, others[i]);
+		kmem_cache_destroy(others[i]);
+	}
 	assert_ptr_equal(first, alias);
 	assert_ptr_not_equal(first, apart);
 	assert_ptr_not_equal(first, wide);
@@ -327,6 +338,17 @@ static void name_in_use_warns_once(void **state)
 	}
 }
 
+static void place_of_a_free_pointer(void **state)
+{
+	struct kmem_cache_args args = {
+		.use_freeptr_offset = 1, .freeptr_offset = 56, .ctor = nothing};
+	struct kmem_cache *s = kmem_cache_create("place", 64, &args, 0);
+
+	(void)state;
+	assert_non_null(s);
+	kmem_cache_destroy(s);
+}
+
 static void hwcache_align(void **state)
 {
 	(void)state;
@@ -360,6 +382,7 @@ int main(void)
 		cmocka_unit_test(slab_panic_aborts),
 		cmocka_unit_test(merging),
 		cmocka_unit_test(names_are_for_reports),
+		cmocka_unit_test(place_of_a_free_pointer),
 		cmocka_unit_test(hwcache_align),
 	};
 

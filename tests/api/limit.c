@@ -86,13 +86,14 @@ static void the_hard_limit_holds(void)
 	CHECK(!kmalloc(MIB, GFP_NOWAIT));
 	CHECK(!kmalloc(65536, GFP_KERNEL | __GFP_NORETRY) && !kmalloc(2 * MIB, GFP_NOWAIT));
 	CHECK(!kvmalloc(16 * MIB, GFP_KERNEL | __GFP_NOWARN));
-	CHECK(held() <= hard && failures() == 5);
+	CHECK(!kmalloc_node(2 * MIB, GFP_NOWAIT | __GFP_THISNODE, 0));
+	CHECK(held() <= hard && failures() == 6);
 	sheaf_stats(&stats);
 	CHECK(stats.hard_limit == hard / PAGE * PAGE);
 	n = take_all(s, GFP_KERNEL, n);
-	CHECK(n < MANY && failures() == 6);
-	CHECK(!kmem_cache_alloc_bulk(s, GFP_KERNEL, 64, objects + n) && failures() == 7);
-	CHECK(!kmem_cache_prefill_sheaf(s, GFP_KERNEL, 64) && failures() == 8);
+	CHECK(n < MANY && failures() == 7);
+	CHECK(!kmem_cache_alloc_bulk(s, GFP_KERNEL, 64, objects + n) && failures() == 8);
+	CHECK(!kmem_cache_prefill_sheaf(s, GFP_KERNEL, 64) && failures() == 9);
 	/* What another cache has free serves it: only by reclaim. */
 	free_all(s, n / 2, n);
 	more = take_all(other, GFP_KERNEL, n / 2);
@@ -127,8 +128,29 @@ static void blocks_grow_below_the_limit(void)
 		block = larger;
 	CHECK(sheaf_set_limits(0, held()) == 0);
 	CHECK(!kvrealloc(block, 256 * MIB, GFP_KERNEL) && block[0] == 7);
+	/* What waits is not enough. */
+	CHECK(sheaf_set_limits(0, 0) == 0);
+	kvfree(kvmalloc(4 * MIB, GFP_KERNEL));
+	CHECK(sheaf_set_limits(0, held()) == 0);
+	CHECK(!kvrealloc(block, 256 * MIB, GFP_KERNEL) && block[0] == 7);
 	CHECK(sheaf_set_limits(0, 0) == 0);
 	kvfree(block);
+}
+
+static bool refuse_pages(const char *point)
+{
+	return !strcmp(point, "page_hold");
+}
+
+/* Another thread takes what is left between the look and the request. */
+static void the_last_pages_are_gone(void)
+{
+	kfree(kmalloc(64, GFP_KERNEL));
+	CHECK(sheaf_set_limits(0, held() + 100 * MIB) == 0);
+	hook_fail_by(refuse_pages);
+	CHECK(!kmalloc(2 * MIB, GFP_NOWAIT | __GFP_THISNODE));
+	hook_fail_by(NULL);
+	kfree(kmalloc(2 * MIB, GFP_NOWAIT));
 }
 
 static void wrong_and_large_limits(void)
@@ -186,6 +208,7 @@ static struct kmem_cache *cached;
 static void *cached_objects[MANY];
 static unsigned int nr_cached, counts, scans, deepest, depth;
 static struct shrinker *mine;
+static int seeks = DEFAULT_SEEKS;
 
 static unsigned long count(struct shrinker *shrinker, struct shrink_control *sc)
 {
@@ -227,6 +250,7 @@ static void add_mine(void)
 	mine->count_objects = count;
 	mine->scan_objects = scan;
 	mine->batch = 100;
+	mine->seeks = seeks;
 	mine->private_data = &nr_cached;
 	shrinker_register(mine);
 }
@@ -344,6 +368,7 @@ static void shrinkers_hear_of_soft_on_a_node(void)
 
 static void shrinkers_hear_of_soft_in_refill(void)
 {
+	seeks = 0; /* nothing is to be sought again: half of them */
 	above_soft(refilled);
 }
 
@@ -633,6 +658,7 @@ IN_CHILD(the_hard_limit_holds)
 IN_CHILD(blocks_grow_below_the_limit)
 IN_CHILD(wrong_and_large_limits)
 IN_CHILD(above_soft_nothing_waits)
+IN_CHILD(the_last_pages_are_gone)
 IN_CHILD(shrinkers_make_room)
 IN_CHILD(shrinkers_hear_of_soft)
 IN_CHILD(shrinkers_hear_of_soft_in_bulk)
@@ -654,6 +680,7 @@ int main(void)
 		cmocka_unit_test(blocks_grow_below_the_limit_in_child),
 		cmocka_unit_test(wrong_and_large_limits_in_child),
 		cmocka_unit_test(above_soft_nothing_waits_in_child),
+		cmocka_unit_test(the_last_pages_are_gone_in_child),
 		cmocka_unit_test(shrinkers_make_room_in_child),
 		cmocka_unit_test(shrinkers_hear_of_soft_in_child),
 		cmocka_unit_test(shrinkers_hear_of_soft_in_bulk_in_child),

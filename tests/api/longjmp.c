@@ -193,7 +193,8 @@ static void trim(void)
 /* The next trim calls all of them again. */
 static void a_shrinker_is_left(void **state)
 {
-	struct shrinker *first = make_shrinker(false), *jumps = make_shrinker(true);
+	struct shrinker *first = make_shrinker(false), *jumps = make_shrinker(true),
+			*last = make_shrinker(false);
 	struct capture captured;
 
 	(void)state;
@@ -205,10 +206,67 @@ static void a_shrinker_is_left(void **state)
 	assert_int_equal(asked, 4);
 	jumps->private_data = NULL;
 	assert_true(returns(trim));
-	assert_int_equal(asked, 6);
+	assert_int_equal(asked, 7);
 	reported_once(&captured);
+	shrinker_free(last);
 	shrinker_free(jumps);
 	shrinker_free(first);
+}
+
+static bool goes_back; /* inside the other coroutine's call, or after it */
+
+static void trim_and_go_back(void)
+{
+	sheaf_trim(0);
+	if (!goes_back)
+		swapcontext(&high, &low);
+}
+
+static unsigned long one(struct shrinker *shrinker, struct shrink_control *sc)
+{
+	(void)shrinker, (void)sc;
+	return 1;
+}
+
+static unsigned long switch_stacks(struct shrinker *shrinker, struct shrink_control *sc)
+{
+	(void)shrinker, (void)sc;
+	if (++asked == 1)
+		swapcontext(&low, &high);
+	else if (goes_back)
+		swapcontext(&high, &low);
+	return 1;
+}
+
+/* The callback of the lower stack seems left, and goes on while the other call runs, or later. */
+static void a_shrinker_switches_stacks(void **state)
+{
+	char *stacks =
+		mmap(NULL, 2 * STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct shrinker *shrinker = make_shrinker(false);
+	struct capture captured;
+
+	(void)state;
+	assert_ptr_not_equal(stacks, MAP_FAILED);
+	shrinker->scan_objects = switch_stacks;
+	capture_begin(&captured);
+	for (int i = 0; i < 2; i++) {
+		goes_back = i;
+		asked = 0;
+		shrinker->count_objects = one;
+		make_coroutine(&low, stacks, trim);
+		make_coroutine(&high, stacks + STACK, trim_and_go_back);
+		assert_int_equal(swapcontext(&back, &low), 0);
+		assert_int_equal(asked, 2);
+		/* It ends, if it has not. */
+		if (goes_back)
+			assert_int_equal(swapcontext(&back, &high), 0);
+		assert_true(returns(trim));
+		assert_int_equal(asked, 3);
+	}
+	assert_true(capture_end_deferred(&captured) <= 1);
+	shrinker_free(shrinker);
+	assert_int_equal(munmap(stacks, 2 * STACK), 0);
 }
 
 /* --- groups ----------------------------------------------------------------------------------- */
@@ -338,6 +396,7 @@ int main(void)
 		cmocka_unit_test(many_reports_are_left),
 		cmocka_unit_test(a_report_switches_stacks),
 		cmocka_unit_test(a_shrinker_is_left),
+		cmocka_unit_test(a_shrinker_switches_stacks),
 		cmocka_unit_test(a_reclaim_callback_is_left),
 		cmocka_unit_test(an_event_callback_is_left),
 		cmocka_unit_test(the_parent_goes_on),

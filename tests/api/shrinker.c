@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* Shrinkers of programs that were built with an older header or a newer one. */
+/* Shrinkers of programs that were built with an older header or a newer one; wrong ones; several
+ * threads. */
 #include <errno.h>
+#include <pthread.h>
 #include <sheaf/shrinker.h>
 #include <sheaf/trim.h>
+#include <stdatomic.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "kit/capture.h"
 #include "kit/unit.h"
@@ -156,6 +160,110 @@ static void freed_twice(void **state)
 		shrinker_free(others[i]);
 }
 
+static void without_callbacks(void **state)
+{
+	struct shrinker *shrinker = alloc(sizeof(struct shrinker), sizeof(struct shrink_control));
+
+	(void)state;
+	capture_begin(&captured);
+	shrinker->scan_objects = NULL;
+	shrinker_register(shrinker);
+	shrinker->count_objects = NULL;
+	shrinker_register(shrinker);
+	assert_int_equal(capture_end(&captured), 2);
+	assert_non_null(strstr(captured.text, "(versions): scan_objects is NULL"));
+	assert_non_null(strstr(captured.text, "(versions): count_objects is NULL"));
+	shrinker_free(shrinker);
+}
+
+static unsigned long stop(struct shrinker *shrinker, struct shrink_control *sc)
+{
+	(void)shrinker, (void)sc;
+	return SHRINK_STOP;
+}
+
+/* It says that it scanned more than it was asked for. */
+static unsigned long scan_more(struct shrinker *shrinker, struct shrink_control *sc)
+{
+	(void)shrinker;
+	sc->nr_scanned = 10;
+	scans++;
+	return 1;
+}
+
+static void odd_answers(void **state)
+{
+	struct shrinker *shrinker = alloc(sizeof(struct shrinker), sizeof(struct shrink_control));
+
+	(void)state;
+	scans = 0;
+	shrinker->scan_objects = scan_more;
+	shrinker_register(shrinker);
+	sheaf_trim(0);
+	assert_int_equal(scans, 1);
+	shrinker->count_objects = stop;
+	sheaf_trim(0);
+	assert_int_equal(scans, 1);
+	shrinker_free(shrinker);
+}
+
+/* --- several threads -------------------------------------------------------------------------- */
+
+enum {
+	THREADS = 20 /* more than may run shrinkers at the same time */
+};
+
+static atomic_uint entered;
+static atomic_bool go_on;
+
+/* In each thread's call, until told to go on. */
+static unsigned long wait_inside(struct shrinker *shrinker, struct shrink_control *sc)
+{
+	(void)shrinker, (void)sc;
+	entered++;
+	while (!go_on)
+		usleep(100);
+	return 1;
+}
+
+static void *trim(void *unused)
+{
+	sheaf_trim(0);
+	entered += THREADS;
+	return unused;
+}
+
+static void *free_it(void *shrinker)
+{
+	shrinker_free(shrinker);
+	return NULL;
+}
+
+/* Those that find no room to run them go on without; the last of the others frees it. */
+static void many_threads(void **state)
+{
+	struct shrinker *shrinker = alloc(sizeof(struct shrinker), sizeof(struct shrink_control));
+	pthread_t threads[THREADS], other;
+
+	(void)state;
+	entered = 0;
+	go_on = false;
+	shrinker->scan_objects = wait_inside;
+	shrinker_register(shrinker);
+	for (int i = 0; i < THREADS; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, trim, NULL), 0);
+	/* Each is inside, or has ended. */
+	while (entered % THREADS + entered / THREADS < THREADS)
+		usleep(100);
+	assert_true(entered >= THREADS);
+	assert_int_equal(pthread_create(&other, NULL, free_it, shrinker), 0);
+	usleep(1000);
+	go_on = true;
+	for (int i = 0; i < THREADS; i++)
+		pthread_join(threads[i], NULL);
+	pthread_join(other, NULL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -165,6 +273,9 @@ int main(void)
 		cmocka_unit_test(unknown_members_are_refused),
 		cmocka_unit_test(sizes_of_no_version),
 		cmocka_unit_test(freed_twice),
+		cmocka_unit_test(without_callbacks),
+		cmocka_unit_test(odd_answers),
+		cmocka_unit_test(many_threads),
 	};
 
 	return cmocka_run_group_tests_name("shrinker", tests, NULL, NULL);

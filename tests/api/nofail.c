@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: MIT */
+/* __GFP_NOFAIL: a call that meets refusals waits until there are no more. */
+#include <sheaf/slab.h>
+#include <string.h>
+
+#include "kit/cache.h"
+#include "kit/hooks.h"
+#include "kit/process.h"
+#include "kit/unit.h"
+
+enum {
+	REFUSALS = 100
+};
+
+static unsigned int left;
+
+static bool refuse_first(const char *point)
+{
+	(void)point;
+	return left && left--;
+}
+
+static void refuse(unsigned int n)
+{
+	left = n;
+	hook_fail_by(refuse_first);
+}
+
+static void use(void *block, size_t size)
+{
+	CHECK(block && !left);
+	memset(block, 1, size);
+	kfree(block);
+}
+
+/* Not even the library's start can be refused for ever. */
+static void first_object(void)
+{
+	refuse(REFUSALS);
+	use(kmalloc(100, GFP_KERNEL | __GFP_NOFAIL), 100);
+}
+
+static void first_block(void)
+{
+	refuse(REFUSALS);
+	use(kvmalloc(3 << 20, GFP_KERNEL | __GFP_NOFAIL), 3 << 20);
+}
+
+static void from_cache(void)
+{
+	struct kmem_cache *s = make("objects", 1000, 0);
+
+	refuse(REFUSALS);
+	use(kmem_cache_alloc(s, GFP_KERNEL | __GFP_NOFAIL), 1000);
+}
+
+#define IN_CHILD(body)                                                                             \
+	static void body##_waits(void **state)                                                     \
+	{                                                                                          \
+		(void)state;                                                                       \
+		assert_int_equal(in_child(body), 0);                                               \
+	}
+
+IN_CHILD(first_object)
+IN_CHILD(first_block)
+IN_CHILD(from_cache)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(first_object_waits),
+		cmocka_unit_test(first_block_waits),
+		cmocka_unit_test(from_cache_waits),
+	};
+
+	return cmocka_run_group_tests_name("nofail", tests, NULL, NULL);
+}
