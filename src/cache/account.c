@@ -252,8 +252,6 @@ void *account_alloc(struct kmem_cache *s, gfp_t flags, int node)
 	uint32_t number = account_wanted(s, flags);
 	struct kmem_cache *twin = NULL;
 
-	if (cache_is_unusable(s, "kmem_cache_alloc"))
-		return NULL;
 	flags &= ~__GFP_ACCOUNT;
 	if (!number)
 		return account_alloc_unpaid(s, flags, node);

@@ -34,6 +34,7 @@
 #include "page/page.h"
 #include "percpu/rows.h"
 #include "percpu/sheaf.h"
+#include "slab/drain_marks.h"
 
 enum {
 	SHEAF = 60, /* capacity for 64 bytes */
@@ -285,6 +286,26 @@ static const struct publish_cache *published(void)
 	return (const struct publish_cache *)os_counter((char *)s - ((size_t)1 << ROW_SHIFT), 0);
 }
 
+/* The first name is the cache's own. */
+static void names_are_listed_once(void)
+{
+	static const char *const names[] = {"shared", "al", "alias", "other", "al", "alia"};
+	const char *listed =
+		(const char *)os_counter((char *)s - ((size_t)1 << ROW_SHIFT), OS_PLANE_WORDS);
+	enum {
+		N = sizeof(names) / sizeof(names[0])
+	};
+	struct capture captured;
+
+	capture_begin(&captured);
+	for (int i = 0; i < N; i++)
+		assert_ptr_equal(kmem_cache_create(names[i], 70, NULL, 0), s);
+	capture_end(&captured);
+	assert_string_equal(listed, "alias\nal\nother\nalia");
+	for (int i = 0; i < N; i++)
+		kmem_cache_destroy(s);
+}
+
 static void description_follows_the_cache(void **state)
 {
 	const struct publish_head *head = os_counters_head();
@@ -312,6 +333,7 @@ static void description_follows_the_cache(void **state)
 		assert_int_equal(look(s).aliases, 1);
 		kmem_cache_destroy(alias);
 		assert_int_equal(published()->aliases, 0);
+		names_are_listed_once();
 	}
 	for (int i = 0; head->nr_areas == 1 && i < 1000; i++) {
 		other = kmem_cache_create("many", 64, NULL, SLAB_NO_MERGE);
@@ -447,13 +469,21 @@ static void cache_off_the_list_is_left_alone(void **state)
 	struct kmem_cache *gone = kmem_cache_create("gone", 64, NULL, SLAB_NO_MERGE);
 	struct kmem_cache_stats stats;
 	struct capture captured;
+	uint64_t marked = slab_marked.n;
+	bool lost;
 
 	(void)state;
+	kmem_cache_free(gone, kmem_cache_alloc(gone, GFP_KERNEL));
+	kmem_cache_shrink(gone);
+	assert_ptr_equal(list_pin_marked(marked, &lost), gone);
+	list_unpin(gone);
 	os_lock(&caches.lock);
 	gone->nr_names = 0;
 	list_hide(gone);
 	os_unlock(&caches.lock);
 	assert_false(list_pin(gone));
+	assert_null(list_pin_marked(marked, &lost));
+	assert_false(lost);
 	for (struct kmem_cache *at = list_next(NULL); at; at = list_next(at))
 		assert_ptr_not_equal(at, gone);
 	list_wait_unpinned(gone);
