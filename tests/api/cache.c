@@ -45,6 +45,26 @@ static void construct(void *object)
 	nr_constructed++;
 }
 
+/* It would undo the constructor. */
+static void constructed_objects_are_not_cleared(void **state)
+{
+	struct kmem_cache *s = kmem_cache_create("ctor", sizeof(struct thing), 0, 0, construct);
+	struct capture captured;
+	struct thing *thing;
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		capture_begin(&captured);
+		thing = kmem_cache_zalloc(s, GFP_KERNEL);
+		assert_int_equal(capture_end(&captured), 1);
+		assert_non_null(strstr(captured.text, "kmem_cache_alloc(ctor): __GFP_ZERO"));
+		assert_non_null(thing);
+		assert_int_equal(thing->a, CONSTRUCTED);
+		kmem_cache_free(s, thing);
+	}
+	kmem_cache_destroy(s);
+}
+
 static void constructor(void **state)
 {
 	static struct thing *things[MANY];
@@ -422,6 +442,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(constructor),
+		cmocka_unit_test(constructed_objects_are_not_cleared),
 		cmocka_unit_test(zalloc),
 		cmocka_unit_test(unknown_gfp_flag),
 		cmocka_unit_test(harmless_flags),

@@ -227,6 +227,38 @@ static void write_after_free(void **state)
 	end(s);
 }
 
+/* A call that may not wait does not look for another one. */
+static void write_after_free_without_waiting(void **state)
+{
+	struct kmem_cache *s = checked("stale", FZPU);
+	char *object = take(s);
+
+	(void)state;
+	kmem_cache_free(s, object);
+	object[5] = 'x';
+	capture_begin(&captured);
+	assert_null(kmem_cache_alloc_nolock(s, 0));
+	assert_true(capture_end_deferred(&captured) > 1);
+	assert_non_null(strstr(captured.text, "Poison overwritten"));
+	end(s);
+}
+
+/* Those of kmem_buckets know how many bytes were requested. */
+static void overflow_in_a_set(void **state)
+{
+	kmem_buckets *set = kmem_buckets_create("set", SLAB_RED_ZONE, 0, 0, NULL);
+	char *block = kmem_buckets_alloc(set, 100, GFP_KERNEL);
+
+	(void)state;
+	assert_non_null(block);
+	block[100] = 1;
+	capture_begin(&captured);
+	kfree(block);
+	assert_true(capture_end_deferred(&captured) > 1);
+	assert_non_null(strstr(captured.text, "BUG set-112: "));
+	kmem_buckets_destroy(set);
+}
+
 /* Verify finds it without an allocation, once: it restores the bytes. */
 static void write_after_free_is_verified(void **state)
 {
@@ -374,6 +406,8 @@ int main(void)
 		cmocka_unit_test(wrong_cache),
 		cmocka_unit_test(kmalloc_to_a_cache),
 		cmocka_unit_test(write_after_free),
+		cmocka_unit_test(write_after_free_without_waiting),
+		cmocka_unit_test(overflow_in_a_set),
 		cmocka_unit_test(write_after_free_is_verified),
 		cmocka_unit_test(overflow),
 		cmocka_unit_test(underflow),

@@ -420,6 +420,54 @@ static void use_without_provider(void)
 	kmem_cache_free_rcu(s, kmem_cache_alloc(s, GFP_KERNEL));
 }
 
+static void retire_block_without_provider(void)
+{
+	kvfree_rcu_mightsleep(kvmalloc(3 << 20, GFP_KERNEL));
+}
+
+static bool refuse_all(const char *point)
+{
+	(void)point;
+	return true;
+}
+
+/* Nowhere to store the pointer: it is lost. */
+static void retire_without_memory(void)
+{
+	struct kmem_cache *s = kmem_cache_create("lost", 64, NULL, SLAB_NO_MERGE);
+	void *object = kmem_cache_alloc(s, GFP_KERNEL);
+
+	CHECK(sheaf_rcu_register(&by_hand_ops) == 0);
+	hook_fail_by(refuse_all);
+	kmem_cache_free_rcu(s, object);
+	hook_fail_by(NULL);
+	CHECK(look(s).objects_in_use == 1);
+}
+
+static void no_memory_is_reported(void **state)
+{
+	(void)state;
+	capture_begin(&captured);
+	assert_int_equal(in_child(retire_without_memory), 0);
+	assert_int_equal(capture_end(&captured), 1);
+	assert_non_null(strstr(captured.text, "kmem_cache_free_rcu(lost, "));
+	assert_non_null(strstr(captured.text, "the object is leaked"));
+}
+
+static void a_destroyed_cache_takes_none(void **state)
+{
+	struct kmem_cache *s = kmem_cache_create("gone", 64, NULL, SLAB_NO_MERGE);
+	void *block = kmalloc(64, GFP_KERNEL);
+
+	(void)state;
+	kmem_cache_destroy(s);
+	capture_begin(&captured);
+	kmem_cache_free_rcu(s, block);
+	assert_int_equal(capture_end(&captured), 1);
+	assert_non_null(strstr(captured.text, "this cache was destroyed"));
+	kfree(block);
+}
+
 static void no_provider_is_fatal(void **state)
 {
 	struct kmem_cache *s;
@@ -432,6 +480,11 @@ static void no_provider_is_fatal(void **state)
 	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
 	assert_non_null(strstr(captured.text, "rcu-nobody"));
 	assert_non_null(strstr(captured.text, "sheaf_urcu_register(0)"));
+	capture_begin(&captured);
+	status = in_child(retire_block_without_provider);
+	assert_int_equal(capture_end(&captured), 1);
+	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+	assert_non_null(strstr(captured.text, "kfree_rcu(large block, "));
 	capture_begin(&captured);
 	s = kmem_cache_create("rcu-typesafe-nobody", 64, NULL, SLAB_TYPESAFE_BY_RCU);
 	assert_int_equal(capture_end(&captured), 1);
@@ -500,6 +553,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(no_provider_is_fatal),
+		cmocka_unit_test(no_memory_is_reported),
+		cmocka_unit_test(a_destroyed_cache_takes_none),
 		cmocka_unit_test(a_provider_of_one_cache_suffices),
 		cmocka_unit_test(providers),
 		cmocka_unit_test(nothing_is_used_before_its_grace_period),

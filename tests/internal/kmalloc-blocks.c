@@ -15,6 +15,7 @@
 #include "kit/random.h"
 #include "kit/unit.h"
 #include "kmalloc/kmalloc.h"
+#include "kmalloc/mempool.h"
 #include "os/machine.h"
 #include "os/memory_tools.h"
 #include "page/map_kept.h"
@@ -469,6 +470,42 @@ static void sensitive_content_is_gone(void **state)
 	kvfree_sensitive(kvmalloc(3 * MiB, GFP_KERNEL), 3 * MiB);
 }
 
+/* A callback frees what waited; meanwhile another block may be there. */
+static void inside_of_another_block(void **state)
+{
+	char *run = kmalloc(2 * MiB, GFP_KERNEL), *mapping = kvmalloc(6 * MiB, GFP_KERNEL);
+
+	(void)state;
+	assert_true(run && mapping);
+	capture_begin(&captured);
+	large_free(run + OS_PAGE, "kfree");
+	large_free(mapping + OS_HUGE, "kfree");
+	assert_int_equal(capture_end_deferred(&captured), 2);
+	run[OS_PAGE] = mapping[OS_HUGE] = 1;
+	kfree(run);
+	kvfree(mapping);
+}
+
+/* The pool is still there for the threads that wait. */
+static void a_pool_in_use_stays(void **state)
+{
+	mempool_t pool, *made = mempool_create_kmalloc_pool(1, 100);
+
+	(void)state;
+	assert_non_null(made);
+	assert_int_equal(mempool_init_kmalloc_pool(&pool, 1, 100), 0);
+	made->reserve->waiters = pool.reserve->waiters = 1;
+	capture_begin(&captured);
+	mempool_destroy(made);
+	mempool_exit(&pool);
+	assert_int_equal(capture_end(&captured), 2);
+	assert_non_null(strstr(captured.text, "mempool_destroy("));
+	assert_non_null(strstr(captured.text, "1 threads wait for an element"));
+	made->reserve->waiters = pool.reserve->waiters = 0;
+	mempool_destroy(made);
+	mempool_exit(&pool);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -486,6 +523,8 @@ int main(void)
 		cmocka_unit_test(wrong_pointers),
 		cmocka_unit_test(double_free_is_found_in_its_slab),
 		cmocka_unit_test(sensitive_content_is_gone),
+		cmocka_unit_test(inside_of_another_block),
+		cmocka_unit_test(a_pool_in_use_stays),
 	};
 
 	return cmocka_run_group_tests_name("kmalloc-blocks", tests, NULL, NULL);

@@ -61,6 +61,7 @@ static void verify_finds_planted_faults(void **state)
 	struct kmem_cache *s = kmem_cache_create("faults", 64, NULL, SLAB_NO_MERGE);
 	void *object = kmem_cache_alloc(s, GFP_KERNEL), **place, *kept, *more;
 	struct slab *slab = page_slab(object);
+	unsigned int used;
 
 	(void)state;
 	needs(NEED_SHEAVES);
@@ -85,8 +86,21 @@ static void verify_finds_planted_faults(void **state)
 	assert_true(verify_quietly(s) > 0);
 	slab->state -= UINT64_C(1) << 16;
 	assert_int_equal(verify_quietly(s), 0);
+	used = slab_inuse(slab->state); /* of which sheaves have all but one */
+	slab->state -= used;
+	assert_true(verify_quietly(s) > 0);
+	assert_non_null(strstr(captured.text, "with more objects cached than used"));
+	slab->state += used;
+	assert_int_equal(verify_quietly(s), 0);
 	kmem_cache_free(s, object);
 	kmem_cache_destroy(s);
+}
+
+static struct kmem_cache *wrong;
+
+static void finds_it_in_child(void)
+{
+	CHECK(verify_quietly(wrong) > 0);
 }
 
 /* A slab that lost an object: neither free nor counted as used. */
@@ -105,9 +119,35 @@ static void finds_a_wrong_count(void **state)
 	assert_int_equal(kmem_cache_validate(s), 1);
 	assert_int_equal(capture_end(&captured), 1);
 	assert_non_null(strstr(captured.text, "neither free nor in use"));
+	/* No thread that vanished left it so. */
+	wrong = s;
+	assert_int_equal(in_child(finds_it_in_child), 0);
 	slab->state++;
 	assert_int_equal(kmem_cache_validate(s), 0);
 	kmem_cache_free_bulk(s, 2, objects);
+	kmem_cache_destroy(s);
+}
+
+static void finds_bits_beyond_the_last(void **state)
+{
+	struct kmem_cache *s = make("bits", 200, SLAB_NO_SHEAVES | SLAB_NO_USER_FLAGS);
+	void *object = kmem_cache_alloc(s, GFP_KERNEL);
+	struct slab *slab = page_slab(object);
+	uint64_t *last =
+		slab_words(&s->sheaf.slab, slab) + slab_nr_words(&s->sheaf.slab, slab->state) - 1;
+
+	(void)state;
+	assert_true(slab_order_of(&s->sheaf.slab, slab->state).objects % 64);
+	*last |= UINT64_C(1) << 63;
+	capture_begin(&captured);
+	assert_int_equal(kmem_cache_validate(s), 1);
+	assert_int_equal(capture_end(&captured), 1);
+	assert_non_null(strstr(captured.text, "has bits beyond its last object"));
+	assert_true(verify_quietly(s) > 0);
+	assert_non_null(strstr(captured.text, "begins a slab with bits beyond"));
+	*last &= ~(UINT64_C(1) << 63);
+	assert_int_equal(verify_quietly(s), 0);
+	kmem_cache_free(s, object);
 	kmem_cache_destroy(s);
 }
 
@@ -234,6 +274,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(verify_finds_planted_faults),
 		cmocka_unit_test(finds_a_wrong_count),
+		cmocka_unit_test(finds_bits_beyond_the_last),
 		cmocka_unit_test(kept_out_objects_that_return),
 		cmocka_unit_test(destroyed_during_a_look),
 		cmocka_unit_test(blocks_are_used_meanwhile),

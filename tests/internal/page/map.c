@@ -13,6 +13,7 @@
 #include "internal/kit/ready.h"
 #include "kit/check.h"
 #include "kit/clock.h"
+#include "kit/hooks.h"
 #include "kit/needs.h"
 #include "kit/process.h"
 #include "kit/random.h"
@@ -295,6 +296,41 @@ static void a_large_zeroed_block_is_new(void **state)
 	free(resident);
 }
 
+/* One that waits for a grace period is no longer the program's. */
+static void what_waits_keeps_its_size(void **state)
+{
+	char *block = map_alloc(4 * MiB, 1, 0, false);
+
+	(void)state;
+	assert_non_null(block);
+	assert_true(map_retire(block));
+	assert_null(map_resize(block, 8 * MiB, 1));
+	assert_int_equal(map_find(block).size, 4 * MiB);
+	map_free_retired(block);
+}
+
+static bool refuse_pool(const char *point)
+{
+	return !strcmp(point, "pool_alloc");
+}
+
+/* It needs another part of the table. */
+static void no_table_for_more(void **state)
+{
+	size_t size = (size_t)40 << 30;
+	char *block = map_alloc(4 * MiB, 1, 0, false);
+
+	(void)state;
+	assert_non_null(block);
+	if (size > os_address_limit() / 2)
+		skip();
+	hook_fail_by(refuse_pool);
+	assert_null(map_resize(block, size, 1));
+	hook_fail_by(NULL);
+	assert_int_equal(map_find(block).size, 4 * MiB);
+	assert_true(map_free(block));
+}
+
 int test_map(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -306,6 +342,8 @@ int test_map(void)
 		cmocka_unit_test(forked_beside_others),
 		cmocka_unit_test(null_without_memory),
 		cmocka_unit_test(a_large_zeroed_block_is_new),
+		cmocka_unit_test(what_waits_keeps_its_size),
+		cmocka_unit_test(no_table_for_more),
 	};
 
 	if (!caches_ready())

@@ -177,6 +177,21 @@ static void pages_go_back(void **state)
 	pool_give_back(pool_alloc(SIZE), SIZE);
 }
 
+/* Of a list that another thread changes, a call that does not wait gets none. */
+static void a_locked_list_gives_none(void **state)
+{
+	void *block = pool_alloc(SIZE);
+
+	(void)state;
+	pool_free(block, SIZE);
+	pool_lock_all();
+	assert_null(pool_alloc_try(SIZE));
+	pool_unlock_all();
+	block = pool_alloc_try(SIZE);
+	assert_non_null(block);
+	pool_free(block, SIZE);
+}
+
 int test_pool(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -186,6 +201,7 @@ int test_pool(void)
 		cmocka_unit_test(blocks_do_not_become_more),
 		cmocka_unit_test(other_nodes_help_one_without_memory),
 		cmocka_unit_test(pages_go_back),
+		cmocka_unit_test(a_locked_list_gives_none),
 	};
 
 	return cmocka_run_group_tests_name("pool", tests, setup, NULL);
