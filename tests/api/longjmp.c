@@ -233,7 +233,7 @@ static unsigned long switch_stacks(struct shrinker *shrinker, struct shrink_cont
 	(void)shrinker, (void)sc;
 	if (++asked == 1)
 		swapcontext(&low, &high);
-	else if (goes_back)
+	else if (asked == 2 && goes_back)
 		swapcontext(&high, &low);
 	return 1;
 }
