@@ -209,13 +209,9 @@ void *rows_take_many(unsigned int n)
 {
 	struct slot *first;
 
-	/* All of them in one area: the last ones of this area are for others. */
-	while (handles.next % SLOTS_PER_ROW > SLOTS_PER_ROW - n) {
-		first = fresh_handle();
-		if (!first)
-			return NULL;
-		rows_give(first);
-	}
+	/* All of them in one area: the last ones of this area, which is in use, are for others. */
+	while (handles.next % SLOTS_PER_ROW > SLOTS_PER_ROW - n)
+		rows_give(fresh_handle());
 	first = fresh_handle();
 	/* The first one has made room for the others. */
 	for (unsigned int i = 1; first && i < n; i++)

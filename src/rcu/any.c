@@ -227,11 +227,8 @@ bool rcu_any_init(struct grace *grace, const struct rcu_any_ops *ops)
 		pool_free(any, sizeof(*any));
 		return false;
 	}
-	if (!grace_list_init(&any->linked, grace, free_linked)) {
-		grace_remove_user(&any->user);
-		pool_free(any, sizeof(*any));
-		return false;
-	}
+	/* The second user of a provider finds a place beside the first one. */
+	grace_list_init(&any->linked, grace, free_linked);
 	any->next = first;
 	os_store_release(&first, any);
 	return true;

@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A creation that fails because the system refuses memory succeeds when it no longer does: also
- * where it was to begin a row of counters, which other processes read.
+ * where it was to begin a row of counters, which other processes read. A CPU without such a row
+ * uses slabs, and no sheaves.
  */
 #include <sheaf/slab.h>
 #include <stdio.h>
+#include <string.h>
 
+#include "kit/by_hand.h"
+#include "kit/cache.h"
+#include "kit/process.h"
 #include "kit/refuse_some.h"
 #include "kit/unit.h"
 
@@ -31,11 +36,74 @@ static void creations_succeed_again(void **state)
 	}
 }
 
+static unsigned int passed, left;
+
+/* These points are not refused, and then each one. */
+static bool refuse_later(const char *point)
+{
+	(void)point;
+	return !left || !left--;
+}
+
+static void creations_fail_at_any_point(void **state)
+{
+	struct kmem_cache *s;
+	char name[32];
+
+	(void)state;
+	for (int i = 0; i < CACHES; i++) {
+		snprintf(name, sizeof(name), "later %d", i);
+		left = passed++ % 8;
+		hook_fail_by(refuse_later);
+		s = kmem_cache_create(name, 64, NULL, SLAB_NO_MERGE);
+		hook_fail_by(NULL);
+		if (!s)
+			s = kmem_cache_create(name, 64, NULL, SLAB_NO_MERGE);
+		assert_non_null(s);
+		kmem_cache_destroy(s);
+	}
+}
+
+/* Neither a page of the file of counters, nor one of the process's own. */
+static bool refuse_counters(const char *point)
+{
+	return !strcmp(point, "fallocate") || !strcmp(point, "mmap");
+}
+
+static void objects_without_counters(void **state)
+{
+	struct kmem_cache *s = make("uncounted", 64, 0);
+	void *objects[6];
+
+	(void)state;
+	hook_fail_by(refuse_counters);
+	for (int node = 0; node < 2; node++) {
+		objects[0] = kmem_cache_alloc(s, GFP_KERNEL);
+		objects[1] = kmem_cache_alloc_nolock(s, 0);
+		objects[2] = kmem_cache_alloc_node(s, GFP_KERNEL, node);
+		assert_int_equal(kmem_cache_alloc_bulk(s, GFP_KERNEL, 3, objects + 3), 3);
+		kmem_cache_free(s, objects[0]);
+		kmem_cache_free_nolock(s, objects[1]);
+		kmem_cache_free(s, objects[2]);
+		kmem_cache_free_rcu(s, objects[3]);
+		kmem_cache_free_bulk(s, 2, objects + 4);
+		by_hand_pass();
+	}
+	hook_fail_by(NULL);
+	kmem_cache_free(s, kmem_cache_alloc(s, GFP_KERNEL));
+	assert_true(all_freed(s));
+	assert_int_equal(kmem_cache_verify(s), 0);
+	kmem_cache_destroy(s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(objects_without_counters),
 		cmocka_unit_test(creations_succeed_again),
+		cmocka_unit_test(creations_fail_at_any_point),
 	};
 
+	sheaf_rcu_register(&by_hand_ops);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

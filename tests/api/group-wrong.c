@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Groups that were put too often, missing arguments, objects of a group that is over, and frees of a
+/* Groups that were put too often, missing arguments, objects of a group that is over, frees of a
  * charged object to another cache. */
 #include <errno.h>
 #include <sheaf/group.h>

@@ -217,6 +217,35 @@ static void a_sheaf_of_wrong_ones(void **state)
 	kmem_cache_destroy(few);
 }
 
+/* Objects on their way to their node are looked at when their sheaf is full. */
+static void a_sheaf_for_another_node(void **state)
+{
+	struct kmem_cache *few = kmem_cache_create("few", SMALL, NULL, SLAB_NO_MERGE),
+			  *owner = kmem_cache_create("owner", SMALL, NULL, SLAB_NO_MERGE);
+	void *objects[20];
+
+	(void)state;
+	if (os.nr_nodes == 1)
+		skip();
+	pin((unsigned int)sched_getcpu());
+	assert_int_equal(kmem_cache_set_sheaf_capacity(few, 4), 0);
+	for (unsigned int i = 0; i < 20; i++) {
+		objects[i] = kmem_cache_alloc_node(owner, GFP_KERNEL, !os_node());
+		assert_non_null(objects[i]);
+	}
+	capture_begin(&captured);
+	for (unsigned int i = 0; i < 20; i++)
+		kmem_cache_free(few, objects[i]);
+	kmem_cache_shrink(few);
+	assert_true(capture_end_deferred(&captured) > 0);
+	for (unsigned int i = 0; i < 20; i++)
+		kmem_cache_free(owner, objects[i]);
+	assert_int_equal(kmem_cache_verify(few), 0);
+	assert_int_equal(kmem_cache_verify(owner), 0);
+	kmem_cache_destroy(few);
+	kmem_cache_destroy(owner);
+}
+
 /* The library's own memory belongs to no cache, except where the fast path takes pointers for
  * objects. */
 static void blocks_of_the_library(void **state)
@@ -254,6 +283,7 @@ int main(void)
 		cmocka_unit_test(collected_ones_are_looked_at),
 		cmocka_unit_test(a_renewed_spare_is_looked_at),
 		cmocka_unit_test(a_sheaf_of_wrong_ones),
+		cmocka_unit_test(a_sheaf_for_another_node),
 		cmocka_unit_test(blocks_of_the_library),
 	};
 

@@ -116,6 +116,27 @@ static int create_with_provider(void)
 	return created(kmem_cache_create("made", 200, &args, SLAB_TYPESAFE_BY_RCU));
 }
 
+/* Beside the provider's own two, the first of its places are all but one in use. */
+static struct kmem_cache *many_made[61];
+
+static void with_many(void)
+{
+	struct kmem_cache_args args = {.rcu = &by_hand_ops};
+
+	other_cache();
+	for (size_t i = 0; i < sizeof(many_made) / sizeof(many_made[0]); i++) {
+		many_made[i] = kmem_cache_create("many", 200, &args, SLAB_NO_MERGE);
+		if (!many_made[i])
+			fault("no cache");
+	}
+}
+
+static void destroy_many(void)
+{
+	for (size_t i = 0; i < sizeof(many_made) / sizeof(many_made[0]); i++)
+		kmem_cache_destroy(many_made[i]);
+}
+
 static void with_group(void)
 {
 	other_cache();
@@ -198,6 +219,12 @@ static int zalloc(void)
 static int alloc_node(void)
 {
 	w.p[0] = kmem_cache_alloc_node(w.s, GFP_KERNEL | __GFP_THISNODE, 0);
+	return all_or_nothing(w.p[0]);
+}
+
+static int alloc_on_second(void)
+{
+	w.p[0] = kmem_cache_alloc_node(w.s, GFP_KERNEL | __GFP_THISNODE, 1);
 	return all_or_nothing(w.p[0]);
 }
 
@@ -415,6 +442,12 @@ const struct scene slab_scenes[] = {
 	{"kmem_cache_create, first call", .call = create, .undo = destroy_made},
 	{"kmem_cache_create, quarantine, first call", .options = "slab_debug=Q;slab_quarantine=1",
 	 .call = create_resting, .undo = destroy_made},
+	{"kmem_cache_create, hardened, first call", .options = "hardened", .call = create,
+	 .undo = destroy_made},
+	{"kmem_cache_create, slab_guard_pools, first call", .options = "slab_guard_pools",
+	 .call = create, .undo = destroy_made},
+	{"kmem_cache_create, counted, first call", .options = "stats=live", .call = create,
+	 .undo = destroy_made},
 	{"kmem_cache_create", .prepare = other_cache, .call = create, .undo = destroy_made},
 	{"kmem_cache_create, mergeable", .prepare = other_cache, .call = create_merged,
 	 .undo = destroy_made},
@@ -428,10 +461,14 @@ const struct scene slab_scenes[] = {
 	 .call = create_typesafe, .undo = destroy_made},
 	{"kmem_cache_create, provider", .prepare = other_cache, .call = create_with_provider,
 	 .undo = destroy_made},
+	{"kmem_cache_create, many with a provider", .options = "", .prepare = with_many,
+	 .call = create_with_provider, .undo = destroy_made, .finish = destroy_many},
 	{"kmem_cache_create, group", .prepare = with_group, .call = create_in_group,
 	 .undo = destroy_made},
 	{"kmem_cache_destroy", .prepare = other_cache, .ready = new_used, .call = destroy,
 	 .never_fails = true},
+	{"kmem_cache_destroy, counted", .options = "stats=live", .prepare = other_cache,
+	 .ready = new_used, .call = destroy, .never_fails = true},
 	{"kmem_cache_alloc, first of the cache", .prepare = new_cache, .call = alloc},
 	{"kmem_cache_alloc, GFP_NOWAIT", .prepare = new_cache, .call = alloc_nowait},
 	{"kmem_cache_alloc, __GFP_NOFAIL", .prepare = new_cache, .call = alloc_nofail,
@@ -444,6 +481,8 @@ const struct scene slab_scenes[] = {
 	{"kmem_cache_alloc, many", .prepare = new_cache, .call = alloc_many},
 	{"kmem_cache_zalloc", .prepare = new_cache, .call = zalloc},
 	{"kmem_cache_alloc_node", .prepare = new_cache, .call = alloc_node},
+	{"kmem_cache_alloc_node, limit", .options = "numa=fake=2", .prepare = new_limited,
+	 .call = alloc_on_second},
 	{"kmem_cache_alloc_nolock", .prepare = keep_one, .call = alloc_nolock, .finish = free_kept},
 	{"kmem_cache_alloc_bulk", .prepare = new_cache, .call = alloc_bulk},
 	{"kmem_cache_free", .prepare = new_cache, .ready = one_object, .call = free_one,

@@ -389,6 +389,31 @@ static void sheaf_is_marked_after_fork(void **state)
 	assert_true(slab_marks(&cache->slab) & MARK_SHEAVES);
 }
 
+/* Of small sheaves a shard may be full; hints about another node do no harm (BARN-N2). */
+static void many_small_sheaves(void **state)
+{
+	static void *objects[4000];
+	struct slot *slot;
+
+	(void)state;
+	s = kmem_cache_create("small", 64, NULL, SLAB_NO_MERGE);
+	assert_int_equal(kmem_cache_set_sheaf_capacity(s, 1), 0);
+	assert_int_equal(kmem_cache_set_barn(s, 100000, 100000 * 64), 0);
+	slot = slot_of_row(s->sheaf.at.handle, os_cpu());
+	for (int round = 0; round < 2; round++) {
+		for (int i = 0; i < 4000; i++) {
+			objects[i] = kmem_cache_alloc(s, GFP_KERNEL);
+			assert_non_null(objects[i]);
+		}
+		for (int i = 0; i < 4000; i++) {
+			slot->steal[i % 2] = (uint16_t)(UINT16_MAX - i);
+			kmem_cache_free(s, objects[i]);
+		}
+		assert_int_equal(kmem_cache_verify(s), 0);
+	}
+	kmem_cache_destroy(s);
+}
+
 int test_barn(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -407,6 +432,7 @@ int test_barn(void)
 		cmocka_unit_test_setup_teardown(budget_of_others_is_used, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(limits_hold, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(late_mark_is_forgotten, set_up, tear_down),
+		cmocka_unit_test(many_small_sheaves),
 		cmocka_unit_test(parts_are_lines),
 		cmocka_unit_test_setup_teardown(bits_are_counted_after_fork, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(sheaf_is_marked_after_fork, set_up, tear_down),
