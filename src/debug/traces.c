@@ -190,23 +190,31 @@ static int most_first(const void *a, const void *b)
 	return x > y ? -1 : x < y;
 }
 
-bool debug_traces_begin(struct debug_traces *traces, struct slab_cache *cache, enum debug_deed deed)
+bool debug_traces_begin(struct debug_traces *traces)
 {
-	struct collection to = {traces, cache, deed, os_now_ms()};
 	char *memory = os_map(ALL_BYTES);
 
-	memset(traces, 0, sizeof(*traces));
 	if (!memory)
 		return false;
-	traces->groups = (struct debug_trace *)memory;
-	traces->buckets = (uint32_t *)(memory + GROUP_BYTES);
+	*traces = (struct debug_traces){.groups = (struct debug_trace *)memory,
+					.buckets = (uint32_t *)(memory + GROUP_BYTES)};
+	return true;
+}
+
+void debug_traces_find(struct debug_traces *traces, struct slab_cache *cache, enum debug_deed deed)
+{
+	struct collection to = {traces, cache, deed, os_now_ms()};
+
+	/* The memory may have those of another cache. */
+	memset(traces->groups, 0, traces->nr_groups * sizeof(*traces->groups));
+	memset(traces->buckets, 0, DEBUG_BUCKETS * sizeof(*traces->buckets));
+	*traces = (struct debug_traces){.groups = traces->groups, .buckets = traces->buckets};
 	traces->guarded = !debug_stores_users(cache);
 	if (!traces->guarded)
 		traces->missed = slab_for_each_held(cache, look_at_slab, &to);
 	guard_for_each (slot)
 		look_at_slot(&to, slot);
 	os_sort(traces->groups, traces->nr_groups, sizeof(*traces->groups), most_first);
-	return true;
 }
 
 void debug_traces_end(struct debug_traces *traces)
@@ -236,8 +244,9 @@ void debug_report_leaks(struct slab_cache *cache, const char *when)
 	struct os_record *report;
 	size_t objects;
 
-	if (!debug_traces_begin(&traces, cache, DEBUG_ALLOCATED))
+	if (!debug_traces_begin(&traces))
 		return;
+	debug_traces_find(&traces, cache, DEBUG_ALLOCATED);
 	objects = traces.objects + traces.others;
 	report = traces.objects ? os_record_begin(cache->name, __func__) : NULL;
 	os_record_add(report,

@@ -47,9 +47,10 @@ struct debug_traces {
 	bool guarded;	     /* only of guarded objects: the cache does not store users */
 };
 
-/* Group the objects of a cache with U, or the guarded ones of another cache. False: no memory. */
-bool debug_traces_begin(struct debug_traces *traces, struct slab_cache *cache,
-			enum debug_deed deed);
+/* Get memory for groups, and then for one cache after another, group the objects of a cache with U,
+ * or the guarded ones of another cache. False: no memory. */
+bool debug_traces_begin(struct debug_traces *traces);
+void debug_traces_find(struct debug_traces *traces, struct slab_cache *cache, enum debug_deed deed);
 void debug_traces_end(struct debug_traces *traces);
 
 #endif

@@ -123,23 +123,19 @@ static void print_json(struct printer *to, const char *name, const struct debug_
 }
 
 /* Print a pinned cache that knows users. It is unpinned before the output, which may take long. */
-static int print_cache_traces(struct printer *to, struct kmem_cache *s)
+static void print_cache_traces(struct printer *to, struct debug_traces *traces,
+			       struct kmem_cache *s)
 {
-	struct debug_traces traces;
 	char name[SHEAF_STATS_NAME];
-	bool done = debug_traces_begin(&traces, &s->sheaf.slab, kinds[to->which].deed);
 
+	debug_traces_find(traces, &s->sheaf.slab, kinds[to->which].deed);
 	snprintf(name, sizeof(name), "%s", s->name);
 	list_unpin(s);
-	if (!done)
-		return -ENOMEM;
 	if (to->format == SHEAF_STATS_JSON)
-		print_json(to, name, &traces);
+		print_json(to, name, traces);
 	else
-		print_text(to, name, &traces);
+		print_text(to, name, traces);
 	to->caches++;
-	debug_traces_end(&traces);
-	return 0;
 }
 
 /* The youngest cache that is older than this number and is to be printed, pinned. */
@@ -157,19 +153,22 @@ int traces_print(struct out *out, traces_filter *filter, const void *data, enum 
 		 enum sheaf_stats_format format)
 {
 	struct printer to = {out, which, format, filter, data, 0};
+	struct debug_traces traces;
 	uint32_t id = UINT32_MAX;
 	struct kmem_cache *s;
-	int error = 0;
 
+	if (!debug_traces_begin(&traces))
+		return -ENOMEM;
 	if (format == SHEAF_STATS_JSON)
 		out_print(out, "[");
-	while (!error && (s = next_cache(&to, id)) != NULL) {
+	while ((s = next_cache(&to, id)) != NULL) {
 		id = s->id;
-		error = print_cache_traces(&to, s);
+		print_cache_traces(&to, &traces, s);
 	}
 	if (format == SHEAF_STATS_JSON)
 		out_print(out, "]\n");
-	return error ? error : to.caches;
+	debug_traces_end(&traces);
+	return to.caches;
 }
 
 static bool is_the_cache(const void *data, const struct kmem_cache *s)
@@ -209,8 +208,6 @@ SHEAF_PUBLIC int kmem_cache_print_traces(struct kmem_cache *s, int fd, enum shea
 	if (!out_begin(&out, fd))
 		return -ENOMEM;
 	printed = traces_print(&out, s ? is_the_cache : NULL, s, which, format);
-	if (printed < 0 && s)
-		out.used = 0;
 	error = out_end(&out);
 	return printed < 0 ? printed : error;
 }

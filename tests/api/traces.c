@@ -322,12 +322,47 @@ static void leaks_are_reported_at_exit(void **state)
 			       "at exit; slab_debug=U shows"));
 }
 
+static unsigned int mapped;
+
+static bool count_mapped(const char *point)
+{
+	mapped += !strcmp(point, "mmap");
+	return false;
+}
+
+static unsigned int mapped_for_all(void)
+{
+	int file = memfd_create("traces", MFD_CLOEXEC);
+
+	mapped = 0;
+	hook_fail_by(count_mapped);
+	assert_int_equal(kmem_cache_print_traces(NULL, file, SHEAF_ALLOC_TRACES, SHEAF_STATS_TEXT),
+			 0);
+	hook_fail_by(NULL);
+	close(file);
+	return mapped;
+}
+
+static void caches_share_memory_for_groups(void **state)
+{
+	struct kmem_cache *caches[10];
+	unsigned int before = mapped_for_all();
+
+	(void)state;
+	for (int i = 0; i < 10; i++)
+		caches[i] = make("shares", 64, FZPU);
+	assert_int_equal(mapped_for_all(), before);
+	for (int i = 0; i < 10; i++)
+		kmem_cache_destroy(caches[i]);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(finds_what_was_overwritten),
 		cmocka_unit_test(caches_without_letters),
 		cmocka_unit_test(groups_by_stack),
+		cmocka_unit_test(caches_share_memory_for_groups),
 		cmocka_unit_test(wrong_calls),
 		cmocka_unit_test(many_stacks),
 		cmocka_unit_test(leaks_are_reported_at_exit),
