@@ -51,7 +51,7 @@ struct kmem_cache_stats {
 	uint64_t destroyed;	  /* 1 if destroyed while objects were in use */
 
 	/* What it has now. */
-	uint64_t objects;	      /* objects in use or in sheaves */
+	uint64_t objects;	      /* objects in use, in sheaves, or pending */
 	uint64_t objects_in_use;      /* objects that the program uses */
 	uint64_t objects_in_sheaves;  /* free objects in sheaves */
 	uint64_t total_objects;	      /* objects that slabs have room for */

@@ -27,7 +27,7 @@
 	X(destroyed, "1 if destroyed while objects were in use")
 
 #define STAT_GAUGES(X)                                                                             \
-	X(objects, "objects in use or in sheaves")                                                 \
+	X(objects, "objects in use, in sheaves, or pending")                                       \
 	X(objects_in_use, "objects that the program uses")                                         \
 	X(objects_in_sheaves, "free objects in sheaves")                                           \
 	X(total_objects, "objects that slabs have room for")                                       \
