@@ -29,7 +29,6 @@
 
 #define OTHER_ERRNO 4242
 #define ROUNDS	    8
-#define SECONDS	    60 /* of a run: one that waits for ever ends then */
 
 struct world w;
 
@@ -248,7 +247,6 @@ static int make_call(const struct scene *scene, const char *when)
 
 static void run_scene(const struct scene *scene)
 {
-	alarm(SECONDS);
 	clock_stands = true;
 	hook_fail_by(fails);
 	if (scene->prepare)

@@ -18,10 +18,6 @@
 #include "kit/clock.h"
 #include "kit/process.h"
 
-enum {
-	SECONDS = 60 /* for a program, which takes some milliseconds */
-};
-
 #if defined(__clang__)
 /* The compiler's counters: one for each edge, if there are any. */
 extern uint8_t __start___sancov_cntrs[] __attribute__((weak, visibility("hidden")));
@@ -60,7 +56,7 @@ static void run_in_child(const uint8_t *bytes, size_t size)
 		signal(fatal[i], SIG_DFL);
 	signal(SIGALRM, SIG_DFL);
 	setrlimit(RLIMIT_CORE, &none);
-	alarm(SECONDS);
+	alarm(CHILD_SECONDS);
 	clock_stands = true;
 	pin(0);
 	run_program(bytes, size);
