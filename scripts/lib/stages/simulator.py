@@ -20,6 +20,7 @@ def sim(tally):
         program(tally, f"sim-conservation --seed {seed} --seeds {number}",
                 [f"{PLACE}/tests/sim/sim-conservation", "--seed", str(seed), "--seeds", str(number)],
                 wanted=f"{number} seeds, 0 failed")
+    program(tally, "sim-pauses --all", [f"{PLACE}/tests/sim/sim-pauses", "--all"])
     # Their seeds begin at 1: more of them, and once.
     for name, number in ("blocks", 5000), ("mempool", 20000), ("reclaim", 1500), ("slabs", 20000):
         number = tally.times(number)
