@@ -67,6 +67,7 @@ BUGS = [
         "guard-trylock-guarded"),
     Bug("traces-of-a-neighbour", "src/debug/traces.c", "group = &traces->groups[i - 1];", "group = &traces->groups[i];",
         "traces-trylock"),
+    Bug("guarded-calls-without-time", "src/debug/traces.c", "\tdecay_see_time(track->when);\n", "", "container-rseq-sampled"),
     # src/percpu/
     Bug("sheaf-released-with-objects", "src/percpu/sheaf.c",
         "\tif (sheaf->size)\n\t\tsheaf_flush(cache, sheaf);\n\tsheaf_release", "\tsheaf_release",
@@ -136,5 +137,7 @@ BUGS = [
     Bug("waiting-objects-uncounted", "src/stats/read.c", "\tout->rcu_pending_objects += waiting;\n", "", "rcu-rseq"),
     Bug("answer-without-its-error", "src/control/control.c", "\tos_channel_answer(question.error);\n", "", "control-rseq"),
     # maple/
+    Bug("cache-of-nodes-not-tried-again", "maple/src/pool.c", "\tif (!load_acquire(&cache))\n\t\tmake_cache();\n", "",
+        "maple-refusals-rseq"),
     Bug("gap-update-lost", "maple/src/gap.c", "\t\t*kept = gap;\n", "", "maple-behaviour-gaps-rseq"),
 ]

@@ -39,13 +39,19 @@ static int provider_poll(const struct sheaf_rcu_poll *state)
 	return 1;
 }
 
-static inline void provider_register(void)
+/* 0, or an error of sheaf_rcu_register(). */
+static inline int provider_try(void)
 {
 	static const struct sheaf_rcu_ops ops = {
 		sizeof(struct sheaf_rcu_ops), "one thread", provider_call, provider_barrier,
 		provider_start_poll,	      provider_poll};
 
-	if (sheaf_rcu_register(&ops))
+	return sheaf_rcu_register(&ops);
+}
+
+static inline void provider_register(void)
+{
+	if (provider_try())
 		__builtin_trap();
 }
 
