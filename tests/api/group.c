@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: MIT */
 /* Groups: charges, limits, references, callbacks, and objects of every kind. */
 #include <errno.h>
+#include <limits.h>
 #include <pthread.h>
 #include <sheaf/group.h>
 #include <sheaf/mempool.h>
 #include <sheaf/rcu.h>
 #include <sheaf/slab.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "kit/cache.h"
 #include "kit/capture.h"
 #include "kit/printed.h"
+#include "kit/process.h"
 #include "kit/unit.h"
 
 enum {
@@ -714,10 +717,39 @@ static void pools(void **state)
 	kmem_cache_destroy(s);
 }
 
+/* Each object of a bulk call may be allocated alone, by the thread's memory policy. */
+static void by_policy(void)
+{
+	unsigned long nodes = 1;
+	struct kmem_cache *s = make("policy", 200, SLAB_ACCOUNT);
+	struct kmem_group *g = kmem_group_create("group", NULL, NULL);
+	void *object;
+
+	CHECK(g);
+	/* It may be refused in a container. */
+	syscall(SYS_set_mempolicy, 1, &nodes, 65);
+	kmem_group_restore_current(kmem_group_get(g));
+	object = kmem_cache_alloc(s, GFP_KERNEL | __GFP_ACCOUNT);
+	CHECK(object && kmem_group_of(object) == g);
+	kmem_group_put(g);
+	capture_begin(&captured);
+	CHECK(kmem_cache_alloc_bulk(s, GFP_KERNEL, (size_t)INT_MAX + 1, held) == 0);
+	CHECK(capture_end(&captured) == 1);
+	kmem_cache_free(s, object);
+	kmem_cache_destroy(s);
+}
+
+static void a_policy_names_the_node(void **state)
+{
+	(void)state;
+	assert_int_equal(in_child(by_policy), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(charges_and_gives_back),
+		cmocka_unit_test(a_policy_names_the_node),
 		cmocka_unit_test(nobody_pays_without_a_group),
 		cmocka_unit_test(holds_the_limit),
 		cmocka_unit_test(of_a_plain_cache),

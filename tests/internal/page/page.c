@@ -392,14 +392,38 @@ static void out_of_memory_is_null(void **state)
 	assert_int_equal(in_child(exhausted), 0);
 }
 
+static void waits_for_nobody(void)
+{
+	CHECK(!page_is_returning() && !page_sees_last_look());
+	page_wait_returning();
+}
+
+/* In a child there is none of the threads that were returning pages, or looked for the last ones. */
+static void returns_end_with_their_threads(void **state)
+{
+	uint32_t *returning = page_begin_return();
+
+	(void)state;
+	page_begin_last_look();
+	assert_int_equal(in_child(waits_for_nobody), 0);
+	assert_true(page_is_returning() && page_sees_last_look());
+	page_end_last_look();
+	page_end_return(returning);
+}
+
 int test_page(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(runs_do_not_overlap),	 cmocka_unit_test(given_back_reads_zero),
-		cmocka_unit_test(single_pages_go_back),	 cmocka_unit_test(scattered_pages_go_back),
-		cmocka_unit_test(foreign_addresses),	 cmocka_unit_test(a_range_is_large),
-		cmocka_unit_test(a_run_leaves_its_name), cmocka_unit_test(what_is_readable_grows),
+		cmocka_unit_test(runs_do_not_overlap),
+		cmocka_unit_test(given_back_reads_zero),
+		cmocka_unit_test(single_pages_go_back),
+		cmocka_unit_test(scattered_pages_go_back),
+		cmocka_unit_test(foreign_addresses),
+		cmocka_unit_test(a_range_is_large),
+		cmocka_unit_test(a_run_leaves_its_name),
+		cmocka_unit_test(what_is_readable_grows),
 		cmocka_unit_test(out_of_memory_is_null),
+		cmocka_unit_test(returns_end_with_their_threads),
 	};
 
 	return cmocka_run_group_tests_name("page", tests, setup, NULL);
