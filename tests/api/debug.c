@@ -35,7 +35,8 @@ static void right_use_is_silent(void **state)
 		assert_int_equal(kmem_cache_verify(s), 0);
 		kvfree_rcu_barrier();
 		objects[0] = kmem_cache_alloc_nolock(s, GFP_NOWAIT);
-		kmem_cache_free(s, objects[0]);
+		objects[1] = NULL;
+		kmem_cache_free_bulk(s, 2, objects);
 	}
 	sheaf = kmem_cache_prefill_sheaf(s, GFP_KERNEL, 10);
 	objects[0] = kmem_cache_alloc_from_sheaf(s, GFP_KERNEL | __GFP_ZERO, sheaf);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
-/* __GFP_NOFAIL: a call that meets refusals waits until there are no more. */
+/* First uses that meet refusals: __GFP_NOFAIL waits for memory; few addresses suffice. */
 #include <sheaf/slab.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "kit/cache.h"
@@ -54,8 +55,21 @@ static void from_cache(void)
 	use(kmem_cache_alloc(s, GFP_KERNEL | __GFP_NOFAIL), 1000);
 }
 
+/* More addresses are wished for than there are: the reserve is a part of them. */
+static void in_few_addresses(void)
+{
+	struct rlimit limit = {(rlim_t)4 << 30, (rlim_t)4 << 30};
+	const char *before = getenv("SHEAF_OPTIONS");
+	char options[200];
+
+	snprintf(options, sizeof(options), "%s;slab_reserve=16777216", before ? before : "");
+	CHECK(setenv("SHEAF_OPTIONS", options, 1) == 0);
+	CHECK(setrlimit(RLIMIT_AS, &limit) == 0);
+	use(kmalloc(100, GFP_KERNEL), 100);
+}
+
 #define IN_CHILD(body)                                                                             \
-	static void body##_waits(void **state)                                                     \
+	static void body##_in_child(void **state)                                                  \
 	{                                                                                          \
 		(void)state;                                                                       \
 		assert_int_equal(in_child(body), 0);                                               \
@@ -64,13 +78,15 @@ static void from_cache(void)
 IN_CHILD(first_object)
 IN_CHILD(first_block)
 IN_CHILD(from_cache)
+IN_CHILD(in_few_addresses)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(first_object_waits),
-		cmocka_unit_test(first_block_waits),
-		cmocka_unit_test(from_cache_waits),
+		cmocka_unit_test(first_object_in_child),
+		cmocka_unit_test(first_block_in_child),
+		cmocka_unit_test(from_cache_in_child),
+		cmocka_unit_test(in_few_addresses_in_child),
 	};
 
 	return cmocka_run_group_tests_name("nofail", tests, NULL, NULL);

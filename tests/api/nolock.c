@@ -7,6 +7,7 @@
  */
 #include <errno.h>
 #include <pthread.h>
+#include <sheaf/group.h>
 #include <sheaf/mempool.h>
 #include <sheaf/slab.h>
 #include <sheaf/stats.h>
@@ -443,6 +444,27 @@ static void kmalloc_loop(void)
 	timer_delete(timer);
 }
 
+/* With several sets, too, charged blocks come from one cache. */
+static void charged_until_none_is_left(void)
+{
+	struct kmem_group *g = kmem_group_create("group", NULL, NULL);
+	int n = 0;
+
+	CHECK(g);
+	kmem_group_restore_current(kmem_group_get(g));
+	CHECK(kmalloc(8, GFP_KERNEL_ACCOUNT));
+	while (kmalloc_nolock(8, __GFP_ACCOUNT, NUMA_NO_NODE))
+		n++;
+	CHECK(n > 0);
+	CHECK(kmem_group_verify() == 0);
+}
+
+static void charged_blocks(void **state)
+{
+	(void)state;
+	assert_int_equal(in_child(charged_until_none_is_left), 0);
+}
+
 static void kunit_kmalloc_kfree_nolock(void **state)
 {
 	(void)state;
@@ -458,6 +480,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(handlers),
 		cmocka_unit_test(by_size),
 		cmocka_unit_test(from_any_set),
+		cmocka_unit_test(charged_blocks),
 		cmocka_unit_test(kunit_kmalloc_kfree_nolock),
 	};
 

@@ -8,6 +8,7 @@
  *     objects [ROUNDS]
  */
 #include <pthread.h>
+#include <sheaf/group.h>
 #include <sheaf/mempool.h>
 #include <sheaf/rcu.h>
 #include <sheaf/slab.h>
@@ -262,6 +263,21 @@ static void *run(void *argument)
 	return NULL;
 }
 
+/* A cache that charges, from before there are groups. */
+static int charge(void)
+{
+	struct kmem_cache *s = kmem_cache_create("charged", 96, NULL, SLAB_ACCOUNT);
+	struct kmem_group *g = kmem_group_create("group", NULL, NULL);
+	void *object = kmem_cache_alloc_charged(s, GFP_KERNEL, g);
+
+	if (!s || !g || !object)
+		return 1;
+	kmem_cache_free(s, object);
+	kmem_group_put(g);
+	kmem_cache_destroy(s);
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	pthread_t threads[THREADS];
@@ -275,6 +291,8 @@ int main(int argc, char **argv)
 	stable = kmem_cache_create("stable", 96, NULL, SLAB_TYPESAFE_BY_RCU);
 	pool = mempool_create_slab_pool(8, plain);
 	if (!plain || !no_sheaf || !constructed || !stable || !pool)
+		return 1;
+	if (charge())
 		return 1;
 	for (size_t i = 0; i < THREADS; i++)
 		if (pthread_create(&threads[i], NULL, run, (void *)i))

@@ -469,6 +469,27 @@ static void beyond_the_budget(void **state)
 	huge_splits.most = most;
 }
 
+/* The system would not join it with its neighbours. */
+static void a_whole_chunk_stays_advised(void **state)
+{
+	size_t most = page_usage().most_splits, splits;
+
+	(void)state;
+	take_all();
+	for (unsigned int i = 0; i < CHUNKS; i++)
+		page_free(first[i], HALF);
+	page_trim();
+	huge_splits.most = splits = page_usage().splits;
+	for (unsigned int i = 0; i < CHUNKS; i++) {
+		page_free(second[i], HALF);
+		assert_true(page_usage().splits <= splits);
+	}
+	huge_splits.most = most;
+	page_trim();
+	assert_int_equal(page_usage().dirty, 0);
+	counted_as_the_system_does();
+}
+
 /* Free first halves, slowly, of chunks that must not be split: they cannot go. */
 static size_t bytes_kept_in_parts(void)
 {
@@ -558,6 +579,7 @@ int test_chunk(void)
 		cmocka_unit_test(used_whole),
 		cmocka_unit_test(free_chunks_stay_below_the_limit),
 		cmocka_unit_test(beyond_the_budget),
+		cmocka_unit_test(a_whole_chunk_stays_advised),
 		cmocka_unit_test(parts_that_could_not_go_go_later),
 		cmocka_unit_test(parts_that_cannot_go_are_left_alone),
 	};

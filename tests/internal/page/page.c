@@ -13,6 +13,7 @@
 #include "internal/kit/ready.h"
 #include "kit/capture.h"
 #include "kit/check.h"
+#include "kit/hooks.h"
 #include "kit/process.h"
 #include "kit/random.h"
 #include "kit/unit.h"
@@ -20,6 +21,7 @@
 #include "os/options/options.h"
 #include "os/report/report.h"
 #include "page/limit.h"
+#include "page/range.h"
 
 enum {
 	RUNS = 600,
@@ -337,6 +339,11 @@ static void a_range_is_large(void **state)
 	assert_int_equal((size_t)1 << pages.range_shift, (size_t)16 << 40);
 }
 
+static bool refuse_access(const char *point)
+{
+	return !strcmp(point, "mprotect");
+}
+
 /* P3: descriptors are made readable when they are needed. */
 static void grow_beyond_what_is_readable(void)
 {
@@ -345,6 +352,11 @@ static void grow_beyond_what_is_readable(void)
 	void *block;
 
 	do {
+		if ((size_t)ranges[0].nr_chunks << OS_HUGE_SHIFT == before) {
+			hook_fail_by(refuse_access);
+			CHECK(!page_alloc(0, 9));
+			hook_fail_by(NULL);
+		}
 		slab = page_alloc(0, 9);
 		if (!slab)
 			return; /* this system does not overcommit memory */
@@ -398,7 +410,7 @@ static void waits_for_nobody(void)
 	page_wait_returning();
 }
 
-/* In a child there is none of the threads that were returning pages, or looked for the last ones. */
+/* The threads that were returning pages, or looked for the last ones, are not in a child. */
 static void returns_end_with_their_threads(void **state)
 {
 	uint32_t *returning = page_begin_return();
