@@ -231,6 +231,10 @@ static void a_part_may_be_larger_still(void **state)
 	void *objects[GROUP];
 
 	(void)state;
+#ifdef CALLS_ARE_BOUND
+	print_message("skipped: with link-time optimisation no other function takes a sheaf\n");
+	skip();
+#endif
 	exchange_often(s);
 	fill(s, objects);
 	retire(s, objects);
