@@ -199,7 +199,7 @@ struct slab *slab_make(struct slab_cache *cache, unsigned int node, struct slab_
 }
 
 /* Are all objects of a slab free? */
-static inline bool has_all_bits(const struct slab_cache *cache, struct slab *slab)
+static __attribute__((unused)) bool has_all_bits(const struct slab_cache *cache, struct slab *slab)
 {
 	uint64_t state = os_peek(&slab->state);
 	unsigned int left = slab_order_of(cache, state).objects;
