@@ -6,7 +6,6 @@
 #include "os/machine.h"
 #include "os/memory.h"
 #include "os/options/options.h"
-#include "os/tsan.h"
 #include "page/range.h"
 
 /* For each node; a search reads four lines. Half: a program that frees more blocks at a time maps
@@ -68,7 +67,7 @@ static bool may_stay(struct mapping block)
 {
 	return block.size <= MAP_KEPT_MOST && block.size % (1u << UNIT_SHIFT) == 0 &&
 	       (os_options.decay || os_options.decay_never) && !page_is_above_soft() && !os.tools &&
-	       !tsan_is_on() && !os_options.init_on_free && !os_options.check_double;
+	       !os_options.init_on_free && !os_options.check_double;
 }
 
 /* Where the block may go: a free cell, or the oldest one if there is none or too much would wait;
