@@ -9,10 +9,13 @@
  *   pauses [--all]    also pairs in which no call reaches other CPUs' sheaves, half full ones, and
  *                     forks in each of the settings
  */
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "cache/cache.h"
+#include "percpu/drain.h"
+#include "percpu/idle.h"
 #include "sim/kit/model.h"
 #include "sim/kit/quiet.h"
 #include "sim/kit/readers.h"
@@ -142,6 +145,16 @@ static void resize(struct own *mine)
 	kmem_cache_set_sheaf_capacity(s, CAPACITY + 1);
 }
 
+/* Twice: the first time marks what the second one takes. */
+static void age(struct own *mine)
+{
+	(void)mine;
+	sheaf_lock_drains();
+	for (int i = 0; i < 2; i++)
+		idle_age(&s->sheaf, UINT_MAX);
+	sheaf_unlock_drains();
+}
+
 static int in_child(void *mine)
 {
 	quiet_marks(&s->sheaf);
@@ -170,6 +183,7 @@ static const struct call {
 	     {"shrink", shrink},
 	     {"barrier", barrier},
 	     {"set_sheaf_capacity", resize},
+	     {"idle_age", age},
 	     {"fork", fork_once}};
 
 enum {
@@ -305,7 +319,7 @@ static int pause_everywhere(void *config)
 }
 
 /* Returns false after the first pair that fails. The second call is one from `least` on; the last
- * two do not pause. With half-full sheaves, full ones, or both; a fork is made with the former. */
+ * three do not pause. With half-full sheaves, full ones, or both: a fork with the former. */
 static bool all_pairs(struct sim_config *config, unsigned int least, unsigned int half,
 		      unsigned int full)
 {
