@@ -251,8 +251,10 @@ static void without_descriptors(void)
 static void what_cannot_be_read_is_reported(void **state)
 {
 	(void)state;
-	assert_int_equal(lines_of(without_sys), 0);
-	assert_int_equal(lines_of(without_descriptors), 1);
+	/* On a machine with more CPUs other lines say so. */
+	lines_of(without_sys);
+	assert_null(strstr(captured.text, "/sys"));
+	lines_of(without_descriptors);
 	assert_non_null(strstr(captured.text, "to read /sys: until the process ends, the library "
 					      "sees 4 CPUs and 1 node. Create a cache"));
 }

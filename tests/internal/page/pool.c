@@ -70,7 +70,9 @@ static void a_node_gets_its_own(void **state)
 	for (unsigned int i = 0; i < BLOCKS; i++) {
 		unsigned int node = i % os.nr_nodes;
 
-		assert_true(go_to(node));
+		blocks[i] = NULL;
+		if (!go_to(node)) /* it has no CPU */
+			continue;
 		blocks[i] = pool_alloc(SIZE);
 		assert_non_null(blocks[i]);
 		assert_int_equal(page_node(blocks[i]), node);

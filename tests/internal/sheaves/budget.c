@@ -377,22 +377,28 @@ static void sheaves_grow_when_there_is_room(void **state)
 /* Objects of another node: their sheaves are not sent home. */
 static void remote_sheaves_are_flushed(void **state)
 {
-	unsigned int other = os_node() ? 0 : 1;
+	unsigned int here = os_node();
 	size_t before = bytes();
+	int other = -1;
 
 	(void)state;
-	if (os.nr_nodes < 2)
-		skip();
-	/* Both nodes use the cache, and would take them. */
+	/* Both nodes use the cache, and would take them: this one, and another one with memory. */
 	kmem_cache_free(s, kmem_cache_alloc(s, GFP_KERNEL));
-	for (unsigned int cpu = 0; cpu < os.nr_cpus; cpu++)
-		if (os.node_of_row[cpu] == other && pin(cpu)) {
-			kmem_cache_free(s, kmem_cache_alloc(s, GFP_KERNEL));
-			break;
-		}
+	for (unsigned int cpu = 0; other < 0 && cpu < os.nr_cpus; cpu++) {
+		void *object;
+
+		if (os.node_of_row[cpu] == here || !pin(cpu))
+			continue;
+		object = kmem_cache_alloc(s, GFP_KERNEL);
+		if (page_node(object) == os_node())
+			other = (int)here;
+		kmem_cache_free(s, object);
+	}
+	if (other < 0)
+		skip();
 	for (int over = 0; over < 2; over++) {
 		for (int i = 0; i < OBJECTS; i++) {
-			objects[i] = kmem_cache_alloc_node(s, GFP_KERNEL, (int)!os_node());
+			objects[i] = kmem_cache_alloc_node(s, GFP_KERNEL, other);
 			assert_non_null(objects[i]);
 		}
 		if (over)
