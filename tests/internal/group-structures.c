@@ -7,9 +7,12 @@
 
 #include "cache/account.h"
 #include "kit/cache.h"
+#include "kit/capture.h"
 #include "kit/check.h"
+#include "kit/hooks.h"
 #include "kit/process.h"
 #include "kit/unit.h"
+#include "os/section.h"
 
 enum {
 	SIZE = 104
@@ -207,9 +210,58 @@ static void numbers_of_no_group(void **state)
 	kmem_cache_destroy(s);
 }
 
+/* --- handles for stocks ----------------------------------------------------------------------- */
+
+static bool refuse_all(const char *point)
+{
+	(void)point;
+	return true;
+}
+
+/* In a row with too few handles left for all stocks: they come from the next one. */
+static void begin_at_the_end_of_a_row(void)
+{
+	struct kmem_cache *s;
+
+	do
+		s = make("fill", SIZE, 0);
+	while (((uintptr_t)s & (((size_t)1 << ROW_SHIFT) - 1)) >> SLOT_SHIFT < SLOTS_PER_ROW - 3);
+	hook_fail_by(refuse_all);
+	kmem_group_put(kmem_group_create("refused", NULL, NULL));
+	hook_fail_by(NULL);
+	CHECK(kmem_group_create("made", NULL, NULL));
+	CHECK(kmem_group_verify() == 0);
+}
+
+static void stocks_are_in_one_row(void **state)
+{
+	(void)state;
+	assert_int_equal(in_child(begin_at_the_end_of_a_row), 0);
+}
+
+static void verify_finds_a_wrong_sum(void **state)
+{
+	struct kmem_group *g = group("wrong", NULL);
+	struct capture captured;
+	int faults;
+
+	(void)state;
+	g->usage += SIZE;
+	capture_begin(&captured);
+	faults = kmem_group_verify();
+	g->usage -= SIZE;
+	capture_end_deferred(&captured);
+	assert_int_equal(faults, 2); /* the group's sum, and the root's */
+	assert_non_null(strstr(captured.text, "group \"wrong\" is charged with 104 bytes"));
+	assert_int_equal(kmem_group_verify(), 0);
+	kmem_group_put(g);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(stocks_are_in_one_row),
+		cmocka_unit_test(verify_finds_a_wrong_sum),
 		cmocka_unit_test(statistics_take_no_lock),
 		cmocka_unit_test(a_walk_holds_the_lock),
 		cmocka_unit_test(a_walk_over_owners_holds_the_lock),

@@ -116,19 +116,29 @@ static int create_with_provider(void)
 	return created(kmem_cache_create("made", 200, &args, SLAB_TYPESAFE_BY_RCU));
 }
 
-/* Beside the provider's own two, the first of its places are all but one in use. */
-static struct kmem_cache *many_made[61];
+/* A provider's places are in blocks: its next user needs another block, or the one after. */
+static struct kmem_cache *many_made[63];
 
-static void with_many(void)
+static void make_many(size_t n)
 {
 	struct kmem_cache_args args = {.rcu = &by_hand_ops};
 
 	other_cache();
-	for (size_t i = 0; i < sizeof(many_made) / sizeof(many_made[0]); i++) {
+	for (size_t i = 0; i < n; i++) {
 		many_made[i] = kmem_cache_create("many", 200, &args, SLAB_NO_MERGE);
 		if (!many_made[i])
 			fault("no cache");
 	}
+}
+
+static void with_62(void)
+{
+	make_many(62);
+}
+
+static void with_63(void)
+{
+	make_many(63);
 }
 
 static void destroy_many(void)
@@ -461,7 +471,9 @@ const struct scene slab_scenes[] = {
 	 .call = create_typesafe, .undo = destroy_made},
 	{"kmem_cache_create, provider", .prepare = other_cache, .call = create_with_provider,
 	 .undo = destroy_made},
-	{"kmem_cache_create, many with a provider", .options = "", .prepare = with_many,
+	{"kmem_cache_create, 63rd with a provider", .options = "", .prepare = with_62,
+	 .call = create_with_provider, .undo = destroy_made, .finish = destroy_many},
+	{"kmem_cache_create, 64th with a provider", .options = "", .prepare = with_63,
 	 .call = create_with_provider, .undo = destroy_made, .finish = destroy_many},
 	{"kmem_cache_create, group", .prepare = with_group, .call = create_in_group,
 	 .undo = destroy_made},
