@@ -8,6 +8,7 @@
 #include "os/thread.h"
 #include "page/page.h"
 #include "percpu/barn/budget.h"
+#include "percpu/idle.h"
 
 /* After a pause with memory to return, rounds follow each other, each in another call, until there
  * were as many as fit into this time. With double, a program that pauses for long could spend 300
@@ -32,12 +33,23 @@ static struct {
 	uint32_t looked_at;	 /* when the available memory was last read, in ms */
 } house;
 
+/* For page_bound(). */
+static void count_cpus(void)
+{
+	uint32_t cpus = 0;
+
+	for (uint32_t cpu = 0; cpu < os.nr_cpus; cpu++)
+		cpus += os_load_relaxed(&idle_stamps[cpu].shard) != 0;
+	os_store_relaxed(&decay_time.cpus, cpus);
+}
+
 /* Its control group may grant the process less than before, or more. */
 static void see_memory(uint32_t now)
 {
 	if (now - house.looked_at < MEMORY_MS)
 		return;
 	house.looked_at = now;
+	count_cpus();
 	if (!os_memory_refresh())
 		return;
 	sheaf_budget_init();

@@ -12,14 +12,14 @@
  * sleeps, and calls do none. It sleeps longer and longer while it finds nothing to do. It is
  * started at the first round, and again in a forked child.
  *
- * A round:  free pages of one node, on the curve of page/decay.h, and one freed mapping of it
- *           (page/map_kept.h); each round another node. And a part of a pass over all caches
- *           (percpu/idle.h). The passes that have begun take turns, one in each round, so that none
- *           waits for the end of the others:
+ * A round:  free pages of one node (page/keep.c), and one freed mapping of it (page/map_kept.h);
+ *           each round another node. And a part of a pass over all caches (percpu/idle.h). The
+ *           passes that have begun take turns, one in each round, so that none waits for the end of
+ *           the others:
  *
  *   a pass over idle rows     looks every HOUSE_ROWS_MS for rows where the program no longer runs,
  *                             and empties them in every cache
- *   a pass over all caches    each two fifths of the time of the curve: sheaves that lay in barns
+ *   a pass over all caches    each two fifths of the option decay: sheaves that lay in barns
  *                             for so long; and the slots, empty slabs and capacity of caches that
  *                             nobody used. Above the soft limit each second, and then all sheaves
  *                             and empty slabs that are not in use (reclaim.h)

@@ -136,12 +136,10 @@ static void end_work(struct range *range, ptrdiff_t before)
 
 /*
  * Return free chunks, those that were freed last first, until this number of dirty pages is left,
- * as far as there is work. Returns how many pages went.
+ * as far as there is work.
  */
-static size_t discard_whole(struct range *range, size_t wanted, bool locked)
+static void discard_whole(struct range *range, size_t wanted, bool locked)
 {
-	size_t given = 0;
-
 	/* Each turn takes one chunk off these lists, where other threads may put new ones, unless
 	 * the system refuses it even so. */
 	for (ptrdiff_t turns = MOST_WORK / WHOLE_WORK;
@@ -155,21 +153,17 @@ static size_t discard_whole(struct range *range, size_t wanted, bool locked)
 		/* It may be on the list for larger runs than it has left. */
 		range_relist(range, chunk);
 		if (chunk->nr_free == CHUNK_PAGES)
-			given += discard_dirty(range, chunk, locked);
+			discard_dirty(range, chunk, locked);
 	}
-	return given;
 }
 
 /*
- * Return memory until this number of dirty pages is left, but not too much in one call; the next
- * call continues where this one ended. Pages above that number that are left after every chunk was
- * searched cannot be returned, and cause no further search.
+ * Return parts of chunks until this number of dirty pages is left, but not too much in one call;
+ * the next call continues where this one ended. Pages above that number that are left after every
+ * chunk was searched cannot be returned, and cause no further search.
  */
-static void discard_parts(struct range *range, size_t wanted)
+static void discard_parts(struct range *range, size_t wanted, bool locked)
 {
-	bool locked = page_is_above_soft();
-
-	discard_whole(range, wanted, locked);
 	for (uint32_t n = range->nr_chunks; n > 0 && range->dirty > wanted; n--) {
 		struct chunk *chunk = &range->chunks[range->cursor % range->nr_chunks];
 
@@ -184,35 +178,35 @@ static void discard_parts(struct range *range, size_t wanted)
 	range->stuck = range->dirty > wanted ? range->dirty : 0;
 }
 
-static void discard_surplus_parts(struct range *range, size_t kept, size_t parts)
+/* Parts return only if more than may stay is left without whole chunks, and then half of the bound
+ * with them: not a huge page for each free. */
+static void discard_surplus(struct range *range, size_t kept)
 {
+	bool locked = page_is_above_soft();
+
 	range->stuck = smaller(range->stuck, range->dirty);
-	if (range->dirty - range->stuck > kept + parts)
-		discard_parts(range, kept + parts / 2);
+	discard_whole(range, locked ? 0 : kept + range->stuck, locked);
+	if (range->dirty - range->stuck > kept)
+		discard_parts(range, kept - smaller(kept, range->bound) / 2, locked);
 }
 
 void range_given(struct range *range, struct chunk *chunk, unsigned int order)
 {
 	uint32_t now = os_now_ms();
-	size_t kept = keep_for_return(range, now, (size_t)1 << order), parts, whole;
+	size_t kept = keep_for_return(range, now, (size_t)1 << order);
 	ptrdiff_t before;
 
+	/* All of it can go, if parts could not. (A run that was not touched may be clean.) */
+	if (chunk->nr_free == CHUNK_PAGES)
+		range->stuck -= smaller(range->stuck,
+					chunk->nr_dirty - smaller(chunk->nr_dirty, 1u << order));
 	if (chunk->nr_free == CHUNK_PAGES && chunk->advice == CHUNK_PARTS)
 		huge_whole_again(range, chunk);
 	if (os_load_relaxed(&decay_time.by_thread))
 		return;
-	parts = keep_parts(range, PAGE_KEEP_PARTS);
-	whole = keep_whole(range, kept, parts);
-	allow_work(range, now, range->dirty > whole ? (size_t)1 << order : 0);
+	allow_work(range, now, range->dirty > kept ? (size_t)1 << order : 0);
 	before = range->work;
-	if (chunk->nr_free == CHUNK_PAGES && range->dirty > whole && range->work > 0)
-		discard_dirty(range, chunk, page_is_above_soft());
-	else if (chunk->nr_free == CHUNK_PAGES) /* All of it can go, if parts could not. */
-		range->stuck -= smaller(range->stuck, CHUNK_PAGES);
-	/* Free chunks for which there was no work when they became free. */
-	if (range->dirty > whole + MOST_WORK)
-		discard_whole(range, whole, page_is_above_soft());
-	discard_surplus_parts(range, kept, parts);
+	discard_surplus(range, kept);
 	end_work(range, before);
 }
 
@@ -221,28 +215,25 @@ bool page_decay(unsigned int node)
 	struct range *range = &ranges[node];
 	bool mapped = map_decay(node, os_now_ms());
 	ptrdiff_t before;
-	size_t kept, parts;
+	size_t kept;
 	uint32_t now;
 	bool more;
 
 	if (!os_trylock(&range->lock))
 		return true;
-	/* With the lock, so that no free has seen a later time: the curve would begin again. */
+	/* With the lock, so that no free has seen a later time: the parts would begin again. */
 	now = os_now_ms();
 	kept = keep_for_return(range, now, 0);
 	range->work = before = MOST_WORK;
 	range->now = now;
-	/* What is free for long is not needed: of a quiet program as little stays in parts as in
-	 * whole chunks. */
-	parts = keep_parts(range, PAGE_KEEP_CHUNKS);
-	discard_whole(range, keep_whole(range, kept, parts), page_is_above_soft());
-	discard_surplus_parts(range, kept, parts);
+	discard_surplus(range, kept);
 	more = range->work <= 0; /* or the last piece took all the work that was left */
 	if (more)
 		os_store_relaxed(&decay_time.left, 1);
 	end_work(range, before);
+	more |= range->waits && !os_options.decay_never;
 	range_unlock(range);
-	return mapped || more || (kept && !os_options.decay_never);
+	return mapped || more;
 }
 
 /* Return `wanted` dirty pages, if there are that many, step by step: of free chunks, or of all.
@@ -278,7 +269,7 @@ static size_t trim_range(struct range *range, size_t wanted, bool parts)
 static void forget_peak(struct range *range)
 {
 	os_lock(&range->lock);
-	decay_forget(&range->decay, range->used + range->dirty, os_now_ms());
+	range->decay = (struct decay){.began = os_now_ms(), .peaks = {range->used + range->dirty}};
 	os_unlock(&range->lock);
 }
 

@@ -57,7 +57,6 @@ void range_grown(struct range *range, struct chunk *chunk)
 
 void range_taken(struct range *range, struct chunk *chunk)
 {
-	decay_used(&range->decay, range->used);
 	if (chunk->nr_free == 0 && chunk->advice == CHUNK_PARTS)
 		advise(range, chunk, CHUNK_HUGE);
 }

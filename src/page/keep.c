@@ -1,96 +1,85 @@
 /* SPDX-License-Identifier: MIT */
-/* How many free pages of a node may stay; see range.h. */
+/* How many free pages of a node may stay; see range.h and decay.h. */
 #include "page/range.h"
 
 #include "os/atomic.h"
 #include "os/options/options.h"
 
 /*
- * A heap that is freed all together may stay whole for a moment: this multiple of decay_most, but
- * at most this part of memory, because other programs may need it. With half of the memory: heaps
- * of 2 GiB on a machine of 32 GiB; double: a quarter of a machine may be one program's free memory.
+ * What always stays, for programs that allocate and free a little: so many bytes, so many for each
+ * CPU, and this part of the peak. With a half, a small program takes page faults in each of its
+ * phases; double is memory that no program of a few MiB needs. With slub_tiny or decay=0 this part
+ * of it stays.
  */
-#define LATELY_MOST 16
-#define LATELY_PART 8
+#define BOUND_BYTES ((size_t)2 << 20)
+#define BOUND_CPU   ((size_t)64 << 10)
+#define BOUND_PART  16
+#define TINY_PART   32
 
-/* With slub_tiny, this part of the bytes that may otherwise stay: 64 KiB of whole chunks, 256 KiB
- * in all. */
-#define TINY_PART 64
+/* All of it, and the rest for a while: at most this part of memory, because a program that stops
+ * calling keeps it while others may need it. With double: a quarter of a machine. */
+#define MOST_PART 8
 
-/* On the curve, unless the program says how much. */
-#define MOST_MIB 256
+struct decay_time decay_time = {.cpus = 1};
 
-/* Of memory, so much on the curve, and so much in parts of chunks: see LATELY_PART. By decay_most,
- * so much on the curve. And what may always stay, which is less than PAGE_KEEP_PARTS below 512
- * MiB. */
-#define MOST_PART   8
-#define GIVEN_PART  2
-#define PARTS_PART  8
-#define ALWAYS_PART 32
-
-static size_t larger(size_t one, size_t other)
+size_t decay_peak(struct decay *decay, size_t used, uint32_t now, uint32_t ms)
 {
-	return one > other ? one : other;
-}
+	uint32_t part = ms / DECAY_PARTS + 1;
+	size_t peak = used;
 
-/* A part of memory, in pages, for each node: of the machine's, or of what the control group grants
- * now. */
-static size_t of_memory(unsigned int part)
-{
-	return (os_load_relaxed(&os.memory) >> OS_PAGE_SHIFT) / part / os.nr_cpu_nodes;
-}
+	if (now - decay->began >= part) {
+		uint32_t n = (now - decay->began) / part;
 
-/* Dirty pages that may always stay, by default this number of bytes. */
-static size_t keep_pages(size_t bytes)
-{
-	if (page_is_above_soft())
-		return 0;
-	if (os_options.tiny || (!os_options.decay && !os_options.decay_never))
-		bytes /= TINY_PART;
-	return smaller(bytes >> OS_PAGE_SHIFT, of_memory(ALWAYS_PART));
+		for (uint32_t i = DECAY_PARTS + 1; i-- > 0;)
+			decay->peaks[i] = i >= n ? decay->peaks[i - n] : 0;
+		decay->began += n * part;
+	}
+	os_assert(now - decay->began < part); /* DECAY-E1 */
+	if (decay->peaks[0] < used)
+		decay->peaks[0] = used;
+	for (int i = 0; i <= DECAY_PARTS; i++)
+		if (peak < decay->peaks[i])
+			peak = decay->peaks[i];
+	return peak;
 }
 
 size_t keep_most(void)
 {
-	bool given = os_options.decay_most != OS_DECAY_MOST;
-	size_t mib = given ? os_options.decay_most : MOST_MIB;
+	size_t memory = os_load_relaxed(&os.memory) >> OS_PAGE_SHIFT;
 
-	if (os_options.tiny)
-		return 0;
-	return smaller((mib << 20 >> OS_PAGE_SHIFT) / os.nr_cpu_nodes,
-		       of_memory(given ? GIVEN_PART : MOST_PART));
+	return smaller(memory, os_load_relaxed(&page_limit.hard)) / MOST_PART / os.nr_cpu_nodes;
 }
 
-/* The most that may stay because it was freed a moment ago. */
-static size_t keep_most_lately(void)
+static size_t bound_of(size_t peak)
 {
-	size_t hard = os_load_relaxed(&page_limit.hard) / LATELY_PART / os.nr_cpu_nodes;
+	size_t always = BOUND_BYTES + BOUND_CPU * os_load_relaxed(&decay_time.cpus);
 
-	return smaller(keep_most() * LATELY_MOST, smaller(of_memory(LATELY_PART), hard));
+	return (always >> OS_PAGE_SHIFT) / os.nr_cpu_nodes + peak / BOUND_PART;
 }
 
 size_t keep_for_return(struct range *range, uint32_t now, size_t freed)
 {
-	size_t used = range->used, kept, lately;
+	size_t used = range->used, peak, bound;
 
 	decay_see_time(now);
+	peak = decay_peak(&range->decay, used + freed, now, os_options.decay);
+	bound = bound_of(peak);
+	os_store_relaxed(&range->bound, bound);
+	range->waits = peak - used;
 	if (page_is_above_soft())
 		return 0;
 	if (os_options.decay_never)
 		return SIZE_MAX / 2;
-	kept = decay_kept(&range->decay, used, now, os_options.decay);
-	lately = decay_lately(&range->decay, used + freed, used, now, os_options.decay);
-	return larger(smaller(kept, keep_most()), smaller(lately, keep_most_lately()));
+	if (os_options.tiny || !os_options.decay)
+		return smaller(bound / TINY_PART, keep_most());
+	return smaller(peak - used + bound, keep_most());
 }
 
-size_t keep_parts(const struct range *range, size_t always)
+size_t page_bound(void)
 {
-	if (page_is_above_soft())
-		return 0;
-	return larger(keep_pages(always), smaller(range->used / 4, of_memory(PARTS_PART)));
-}
+	size_t pages = 0;
 
-size_t keep_whole(const struct range *range, size_t kept, size_t parts)
-{
-	return kept + keep_pages(PAGE_KEEP_CHUNKS) + smaller(range->dirty - range->whole, parts);
+	for (uint32_t node = 0; node < os.nr_nodes; node++)
+		pages += os_load_relaxed(&ranges[node].bound);
+	return pages << OS_PAGE_SHIFT;
 }

@@ -138,7 +138,7 @@ bool map_keep(struct mapping block, unsigned int node)
 bool map_decay(unsigned int node, uint32_t now)
 {
 	bool above_soft = page_is_above_soft(), waits = false, gone = false;
-	uint32_t patience = above_soft ? 0 : os_options.decay / 4;
+	uint32_t patience = above_soft ? 0 : os_options.decay;
 
 	if (os_options.decay_never && !above_soft)
 		return false;

@@ -6,9 +6,8 @@
  *   cells of a node   | 0 | number of its 2 MiB, size, when it was freed | 0 | ...
  *
  * Sizes up to MAP_KEPT_MOST have eight classes for each doubling, so that a block for about as many
- * bytes fits. A block that nobody took for a quarter of the curve of decay.h (when half of other
- * memory is left) is unmapped; so is the oldest one if all cells are full, or if more than
- * decay_most would wait.
+ * bytes fits. A block that nobody took in the time of the option decay is unmapped; so is the
+ * oldest one if all cells are full, or if more than keep_most() would wait.
  *
  * Invariants
  *  MAP_KEPT-J1. A block in a cell is not in the table of map.h, but its memory is usable and held

@@ -21,17 +21,14 @@
  *  PAGE-P2. A run of 2^k pages is aligned to 2^k pages, k <= PAGE_MAX_ORDER.
  *  PAGE-P3. The descriptor of every address below pages.readable can be read at any time:
  *      page_owner() tests nothing else. Those above a range's top read zero.
- *  PAGE-P4. The amount of free pages that were used and not yet returned ("dirty") is limited. Free
- *      chunks return above PAGE_KEEP_CHUNKS of them, parts of chunks above PAGE_KEEP_PARTS or a
- *      quarter of the memory in use. In addition to both, memory that was in use recently stays:
- *      all of it for a moment, and then less and less (decay.h), up to the option decay_most. Each
- *      of these is at most a part of memory (keep.c). With decay=never, nothing returns without
- *      page_trim(). The limit may be exceeded: by memory that one call does not return
- *      because that would take long (PAGE_DISCARD_MAX), and by memory that the system cannot take
- *      back: parts of its own, larger pages, and parts of chunks for which it has no more mappings
- *      (huge.c). Locked memory goes only above the soft limit, in page_trim() and in
- *      page_free_to_system(). Pages return when pages are freed, and when a layer above says that
- *      time has passed: page_decay().
+ *  PAGE-P4. Free pages that were used and not yet returned ("dirty") stay if they were in use in
+ *      the time of the option decay; of older ones, page_bound() bytes stay; in all at most an
+ *      eighth of memory (keep.c). With decay=never, nothing returns without page_trim(). The limit
+ *      may be exceeded: by memory that one call does not return because that would take long
+ *      (PAGE_DISCARD_MAX), and by memory that the system cannot take back: parts of its own, larger
+ *      pages, and parts of chunks for which it has no more mappings (huge.c). Locked memory goes
+ *      only above the soft limit, in page_trim() and in page_free_to_system(). Pages return when
+ *      pages are freed, and when a layer above says that time has passed: page_decay().
  *  PAGE-P5. When a run of a whole chunk is freed by page_free_named(), the descriptors of its other
  *      pages stay as they are, for the next run of the same owner there. They lead to a first
  *      descriptor whose cache is NULL. They are cleared before a smaller run is taken from the
@@ -53,14 +50,6 @@
 
 #define PAGE_MAX_ORDER 9
 #define PAGE_WORDS     8 /* of bits for a page of the smallest objects */
-/*
- * Memory against page faults, 1.6 µs a page. Limits of dirty free pages, in bytes. Above the first,
- * whole chunks return to the system; a program may free and take two of them again. Above the
- * second, parts of chunks return, too. Then frees cost up to twice as much, and huge pages are
- * lost. Half: small programs return memory sooner. Double: they keep more.
- */
-#define PAGE_KEEP_CHUNKS ((size_t)4 << 20)
-#define PAGE_KEEP_PARTS	 ((size_t)16 << 20)
 /*
  * The most bytes that one call returns, in whole chunks: 0.5 ms if these are huge pages, 3 ms in
  * pages of 4 KiB. Half: memory that is freed faster than 2 GiB a second goes later; double: calls
@@ -126,7 +115,10 @@ void page_free_to_system(struct slab *slab, unsigned int order);
 void page_free_named(struct slab *slab, unsigned int order);
 /* As page_free(), for a run that is as page_alloc() returned it: it is no dirtier than before. */
 void page_give_back(struct slab *slab, unsigned int order);
-/* Return what the curve of decay.h no longer keeps on this node, PAGE_DISCARD_MAX at most. Returns
+/* Free memory that a program may always have, in bytes: for free pages, and for free objects. It
+ * follows what was in use recently: keep.c. */
+size_t page_bound(void);
+/* Return what may no longer stay on this node, PAGE_DISCARD_MAX at most. Returns
  * false if nothing will be left for later calls. Does nothing while another thread has the node's
  * lock. */
 bool page_decay(unsigned int node);

@@ -40,6 +40,8 @@ struct range {
 	size_t returned;    /* to the system so far */
 	size_t stuck;	    /* dirty pages that could not go when all were tried */
 	struct decay decay; /* of the pages used */
+	size_t waits;	    /* pages that may stay because they were in use recently */
+	size_t bound;	    /* pages that may always stay; read without the lock */
 	ptrdiff_t work;	    /* pages that calls may still return, less those beyond: discard.c */
 	uint32_t now;	    /* when that was counted, in ms */
 	struct {
@@ -142,17 +144,11 @@ static inline size_t smaller(size_t one, size_t other)
 	return one < other ? one : other;
 }
 
-/* The most that may stay because it was recently in use, once the higher limit has ended. Needs no
- * lock. */
+/* The most that may stay in all; of freed mappings as much. Needs no lock. */
 size_t keep_most(void);
-/* What may stay because programs often soon allocate freed memory again; `freed` pages are free
- * since this call. */
+/* What may stay now: what was in use recently, and range->bound; `freed` pages are free since this
+ * call. */
 size_t keep_for_return(struct range *range, uint32_t now, size_t freed);
-/* What may stay in parts of chunks, `always` bytes at least: a program that uses much memory soon
- * uses more again, and huge pages are worth more to it than their free parts. */
-size_t keep_parts(const struct range *range, size_t always);
-/* What may stay before whole chunks go: what may stay in parts is in addition. */
-size_t keep_whole(const struct range *range, size_t kept, size_t parts);
 
 /*
  * --- show.c: amounts of memory, where other processes can read them (os/counters.h) --------

@@ -79,7 +79,7 @@ static unsigned int nr_threads(void)
 /* Meanwhile the program makes only calls that read statistics. */
 static void sleep_until_all_is_gone(void)
 {
-	while (page_usage().dirty > os.nr_nodes * PAGE_KEEP_CHUNKS || look(s).objects_in_sheaves)
+	while (page_usage().dirty > page_bound() || look(s).objects_in_sheaves)
 		nap();
 }
 

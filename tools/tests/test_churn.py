@@ -61,8 +61,8 @@ class Churn(unittest.TestCase):
 
     def test_memory_is_read_well_after_freed_memory_begins_to_return(self) -> None:
         options = Path(__file__).parents[2].joinpath("src/os/options/options.h").read_text(encoding="utf-8")
-        stays = int(re.search(r'NUMBER\(decay, "decay=", \d+, \d+, (\d+),', options)[1]) // 5
-        self.assertEqual(stays, 2000)
+        stays = int(re.search(r'NUMBER\(decay, "decay=", \d+, \d+, (\d+),', options)[1])
+        self.assertEqual(stays, 1000)
         for cell in churn.cells(workers(), "memory", True):
             self.assertGreaterEqual(int(cell.arguments[cell.arguments.index("--idle") + 1]), 2 * stays)
 

@@ -110,10 +110,8 @@
 	       "at most N MiB of objects in sheaves; by default, 1/16 of memory")                  \
 	NUMBER(reserve, "reserve=", 2, 1 << 24, 0, "reserve at most N MiB of addresses for slabs") \
 	SWITCH(decay_never, "decay=never", "keep free memory until the program trims")             \
-	NUMBER(decay, "decay=", 0, 3600000, 10000,                                                 \
-	       "milliseconds until 1 % is left of the free memory that was in use")                \
-	NUMBER(decay_most, "decay_most=", 0, 1 << 20, 1048577,                                     \
-	       "N MiB of free memory may wait for that time; by default, 256 or 1/8 of memory")    \
+	NUMBER(decay, "decay=", 0, 3600000, 1000,                                                  \
+	       "milliseconds for which free memory stays that was in use")                         \
 	NUMBER(soft_limit, "soft_limit=", 1, 1 << 30, 0, "reclaim above N MiB")                    \
 	NUMBER(hard_limit, "hard_limit=", 1, 1 << 30, 0,                                           \
 	       "hold at most N MiB, then allocations fail")                                        \
@@ -129,8 +127,7 @@
 	       "N sets of kmalloc caches")                                                         \
 	OS_BENCH_OPTIONS(SWITCH)
 
-#define OS_DECAY_MOST 1048577u	  /* decay_most is not given */
-#define OS_FAIL_NONE  1073741825u /* fail_nth is not given */
+#define OS_FAIL_NONE 1073741825u /* fail_nth is not given */
 
 #define OS_TEXT 512 /* bytes of a text; longer ones are cut off, with a report */
 

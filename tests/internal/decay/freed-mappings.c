@@ -207,7 +207,7 @@ static void each_node_has_its_own(void **state)
 
 static void what_does_not_wait(void **state)
 {
-	uint32_t decay = os_options.decay, most = os_options.decay_most;
+	uint32_t decay = os_options.decay;
 
 	(void)state;
 	/* MAP_KEPT-J2 */
@@ -217,9 +217,6 @@ static void what_does_not_wait(void **state)
 	os_options.decay = 0;
 	free_at_once(map_alloc(3 * MiB, 1, 0, false));
 	os_options.decay = decay;
-	os_options.decay_most = 0;
-	free_at_once(map_alloc(3 * MiB, 1, 0, false));
-	os_options.decay_most = most;
 	os_options.init_on_free = 1;
 	free_at_once(map_alloc(3 * MiB, 1, 0, false));
 	os_options.init_on_free = 0;
@@ -231,7 +228,7 @@ static void what_does_not_wait(void **state)
 /* The oldest one goes when there is no cell left, or too many bytes would wait. */
 static void the_oldest_goes(void **state)
 {
-	uint32_t most = os_options.decay_most;
+	size_t memory = os.memory;
 
 	(void)state;
 	for (int i = 0; i < CELLS + 2; i++)
@@ -245,7 +242,7 @@ static void the_oldest_goes(void **state)
 	for (int i = 2; i < CELLS + 2; i++)
 		assert_true(is_mapped(blocks[i]));
 	page_trim();
-	os_options.decay_most = (uint32_t)(10 * os.nr_cpu_nodes);
+	os.memory = 8 * 10 * MiB * os.nr_cpu_nodes;
 	for (int i = 0; i < 4; i++)
 		blocks[i] = map_alloc(3 * MiB, 1, 0, false);
 	for (int i = 0; i < 4; i++) {
@@ -254,13 +251,13 @@ static void the_oldest_goes(void **state)
 	}
 	assert_int_equal(map_kept_bytes(), 9 * MiB);
 	assert_false(is_mapped(blocks[0]));
-	os_options.decay_most = most;
+	os.memory = memory;
 }
 
-/* A round unmaps one block that was kept for a quarter of the curve. */
+/* A round unmaps one block that nobody took in that time. */
 static void they_go_by_time(void **state)
 {
-	unsigned int patience = os_options.decay / 4;
+	unsigned int patience = os_options.decay;
 
 	(void)state;
 	for (int i = 0; i < 3; i++)
@@ -290,7 +287,7 @@ static void a_young_block_is_not_old(void **state)
 	for (int i = 0; i < 2; i++)
 		blocks[i] = map_alloc(3 * MiB, 1, 0, false);
 	assert_true(map_free(blocks[0]));
-	clock_pass_ms(os_options.decay / 4);
+	clock_pass_ms(os_options.decay);
 	assert_true(map_free(blocks[1]));
 	assert_true(map_decay(0, os_now_ms() - 1));
 	assert_int_equal(map_kept_bytes(), 6 * MiB);

@@ -104,7 +104,7 @@ static void stays_as_time_passes(void **state)
 	unlock_all();
 	use(MANY, LARGE);
 	pages_decay();
-	assert_true(dirty() <= PAGE_KEEP_PARTS);
+	assert_true(dirty() <= page_bound());
 	check_held();
 }
 
@@ -179,7 +179,7 @@ static void one_page_does_not_keep_others(void **state)
 	locked = page_address(runs[MANY - 1]);
 	locked_bytes = os.page_size;
 	pages_decay();
-	assert_true(dirty() <= OS_HUGE + PAGE_KEEP_CHUNKS);
+	assert_true(dirty() <= OS_HUGE + page_bound());
 	check_held();
 	page_trim();
 	assert_int_equal(dirty(), 0);

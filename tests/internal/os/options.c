@@ -37,7 +37,7 @@ static void understands_all(void **state)
 		parse("backend=trylock;numa=fake=4,slab_nomerge slab_strict_numa;"
 		      "slab_max_order=5;slab_min_objects=17;"
 		      "slab_freelist_hardened;slab_freelist_random;slab_debug=F;panic_on_warn;help;"
-		      "reserve=512;sheaf_budget=640;decay=0;decay=never;decay_most=7;"
+		      "reserve=512;sheaf_budget=640;decay=0;decay=never;"
 		      "background;random_kmalloc_caches=7;verbose",
 		      &lines));
 	assert_int_equal(lines, 0);
@@ -58,7 +58,6 @@ static void understands_all(void **state)
 	assert_int_equal(os_options.sheaf_budget, 640);
 	assert_int_equal(os_options.decay, 0);
 	assert_int_equal(os_options.decay_never, 1);
-	assert_int_equal(os_options.decay_most, 7);
 	assert_int_equal(os_options.background, 1);
 	assert_int_equal(os_options.random_kmalloc_caches, 7);
 	assert_int_equal(os_options.verbose, 1);

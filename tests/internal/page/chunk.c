@@ -433,7 +433,7 @@ static void free_chunks_stay_below_the_limit(void **state)
 		if (i != split)
 			page_free(second[i], HALF);
 		/* And what was freed now. */
-		assert_true(page_usage().dirty <= PAGE_KEEP_CHUNKS + OS_HUGE / 2);
+		assert_true(page_usage().dirty <= page_bound() + OS_HUGE / 2);
 	}
 	for (unsigned int i = 0; i < CHUNKS; i += 2) {
 		first[i] = page_alloc(0, HALF);
@@ -455,7 +455,7 @@ static void beyond_the_budget(void **state)
 	assert_true(page_usage().splits <= before + 9);
 	counted_as_the_system_does();
 	/* The other parts are kept ... */
-	assert_true(page_usage().dirty > PAGE_KEEP_PARTS);
+	assert_true(page_usage().dirty > page_bound());
 	sheaf_stats(&stats);
 	assert_int_equal(stats.split_mappings, page_usage().splits);
 	assert_int_equal(stats.split_limit, before + 9);
@@ -505,7 +505,7 @@ static size_t bytes_kept_in_parts(void)
 		pages_let_time_pass();
 		page_free(first[i], HALF);
 	}
-	assert_true(page_usage().dirty > 2 * PAGE_KEEP_PARTS);
+	assert_true(page_usage().dirty > 2 * page_bound());
 	return most;
 }
 
@@ -533,7 +533,7 @@ static void parts_that_could_not_go_go_later(void **state)
 	dirty = page_usage().dirty;
 	page_trim();
 	huge_splits.most = most;
-	assert_true(dirty <= PAGE_KEEP_PARTS);
+	assert_true(dirty <= page_bound());
 }
 
 /* Returning one chunk is no reason to try those again that cannot be returned. */
@@ -552,7 +552,8 @@ static void parts_that_cannot_go_are_left_alone(void **state)
 		page_free(second[i], HALF);
 	page_trim();
 	huge_splits.most = most;
-	assert_int_equal(looked, 0);
+	/* Once, as less may stay when less is in use. */
+	assert_true(looked <= ranges[0].nr_chunks);
 }
 
 /* Use up free halves of chunks next to the library's own memory, so that all other chunks are

@@ -214,7 +214,7 @@ static void runs_do_not_overlap(void **state)
 	pages_free_some(4);
 	after = page_usage();
 	assert_int_equal(after.used, before.used);
-	assert_true(after.dirty <= PAGE_KEEP_PARTS * os.nr_nodes);
+	assert_true(after.dirty <= page_bound());
 	page_trim();
 	assert_true(only_parts_are_dirty());
 	assert_int_equal(page_usage().used, before.used);
@@ -299,7 +299,7 @@ static void scattered_pages_go_back(void **state)
 		/* Single pages are slow. */
 		pages_free_some(100);
 		/* And a page of each node, which that used. */
-		assert_true(page_usage().dirty <= PAGE_KEEP_PARTS + os.nr_nodes * OS_PAGE);
+		assert_true(page_usage().dirty <= page_bound() + os.nr_nodes * OS_PAGE);
 	}
 	free(pages_of);
 	page_trim();

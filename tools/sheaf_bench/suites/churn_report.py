@@ -18,8 +18,7 @@ UNIT = "ns/object"
 FAULTS = "faults/1000 objects"
 BYTES = "bytes/object"
 KEPT = f"{OURS} keep"
-# By size: 64 MiB, more than most CPUs' caches; and 512 MiB, more than the library keeps for longer than
-# a moment (decay_most).
+# By size: 64 MiB, more than most CPUs' caches; and 512 MiB, a large heap.
 OBJECTS = {16: 4 << 20, 64: 1 << 20, 128: 1 << 19, 512: 1 << 20}
 QUICK_OBJECTS = {**OBJECTS, 512: 1 << 18}
 ORDERS = {"in-order": "freed in the order of allocation", "reverse": "freed in reverse order",

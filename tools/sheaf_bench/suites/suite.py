@@ -11,8 +11,8 @@ from sheaf_tool import table
 from .. import html
 from ..document import Document
 
-# ms that a program idles before its resident memory is read again: clearly more than the 2 s for
-# which all freed memory stays (a fifth of the option decay).
+# ms that a program idles before its resident memory is read again: clearly more than the second
+# for which all freed memory stays (the option decay).
 IDLE = 5000
 
 Table = tuple[str, list[str], list[list[str]]]  # title, header, rows; the first line is the heading

@@ -21,7 +21,7 @@ from .cells import NOTHING, Cell, Part, intervals, measure, notes, ratio_cell
 from .suite import Settings, Suite, Table
 
 MIB, QUICK_MIB = 1024, 256
-LIVE, QUICK_LIVE = 30000, 5000  # ms, twice; the curve of the library takes ten seconds
+LIVE, QUICK_LIVE = 30000, 5000  # ms, twice; the library keeps free memory for a second
 REPEAT, QUICK_REPEAT, QUICK_SECONDS = 3, 2, 150.0
 RESIDENT, SECONDS, LONGEST = "MiB", "s", "ms/16 calls"
 THREADS: dict[str, Callable[[Worker], Worker]] = {

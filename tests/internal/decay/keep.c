@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* Recently used pages stay, up to limits: all of them for a short time, then fewer along a curve.
- * Each call returns a bounded part of the rest to the system, whole chunks first. */
+/* Pages that were recently in use stay, and page_bound() of the others, up to a limit. Each call
+ * returns a bounded part of the rest to the system, whole chunks first. */
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -18,12 +18,10 @@
 #include "page/range.h"
 
 enum {
-	LARGE = 9,				/* order of a chunk */
-	MOST = 256 << 20,			/* decay_most */
-	DECAY = 10000,				/* decay, in ms */
-	LATELY = DECAY / DECAY_LATELY,		/* all of them stay this long, in ms, */
-	PART = LATELY / DECAY_LATELY_PARTS + 1, /* and at most this much longer */
-	MANY = MOST / OS_HUGE + 64,
+	LARGE = 9,			/* order of a chunk */
+	DECAY = 1000,			/* decay, in ms */
+	PART = DECAY / DECAY_PARTS + 1, /* memory stays at most this much longer */
+	MANY = 192,			/* chunks */
 	CALLS = 2 + 2 * MANY / (PAGE_DISCARD_MAX / OS_HUGE)
 };
 
@@ -54,6 +52,12 @@ static size_t stays(size_t bytes)
 	return os_options.tiny ? 0 : bytes;
 }
 
+/* What may stay of memory that nobody used recently. */
+static size_t always(void)
+{
+	return page_bound();
+}
+
 /* All memory that can be returned was returned, and none was used recently. */
 static void begin(void)
 {
@@ -64,65 +68,6 @@ static void begin(void)
 	page_trim();
 }
 
-static void what_was_freed_lately_stays(void **state)
-{
-	size_t bytes = 64 * OS_HUGE;
-
-	(void)state;
-	begin();
-	for (int round = 0; round < 3; round++) {
-		take(64, LARGE);
-		give(64, LARGE);
-		assert_true(dirty() >= stays(bytes));
-		assert_true(!os_options.tiny || dirty() <= PAGE_KEEP_PARTS);
-	}
-	/* Soon after, nearly all of it. */
-	clock_pass_ms(DECAY / DECAY_STEPS);
-	pages_free_some(1);
-	assert_true(dirty() >= stays(bytes - bytes / 20));
-	pages_let_time_pass();
-	pages_free_some(CALLS);
-	assert_true(dirty() <= PAGE_KEEP_PARTS);
-}
-
-/* What is left of it after this time (ms), if calls see it pass in this many steps. Less what
- * always stays. Up to decay_most may stay. */
-static size_t left_after(unsigned int ms, unsigned int calls)
-{
-	const size_t always = PAGE_KEEP_CHUNKS;
-
-	begin();
-	take(64, LARGE);
-	give(64, LARGE);
-	for (unsigned int i = 0; i < calls; i++) {
-		clock_pass_ms(ms / calls);
-		for (uint32_t node = 0; node < os.nr_nodes; node++)
-			page_decay(node);
-	}
-	for (unsigned int i = 0; i < CALLS; i++) {
-		clock_pass_ms(DECAY_TICK_MS);
-		page_decay(0);
-	}
-	return dirty() > always ? dirty() - always : 0;
-}
-
-static void the_curve(void **state)
-{
-	const size_t bytes = 64 * OS_HUGE;
-
-	(void)state;
-	if (os_options.tiny)
-		skip();
-	for (unsigned int calls = 1; calls <= 100; calls *= 10) {
-		assert_true(left_after(DECAY / 10, calls) > bytes * 7 / 10);
-		/* When memory no longer stays just because it was freed recently. */
-		assert_true(left_after(LATELY + 2 * PART, calls) > bytes * 2 / 10);
-		assert_true(left_after(LATELY + 2 * PART, calls) < bytes * 5 / 10);
-		assert_true(left_after(DECAY / 2, calls) < bytes * 2 / 10);
-		assert_true(left_after(DECAY + DECAY / 50, calls) <= bytes / 100 + OS_HUGE);
-	}
-}
-
 static void pass_in_calls(unsigned int ms, unsigned int calls)
 {
 	for (unsigned int i = 0; i < calls; i++) {
@@ -131,33 +76,82 @@ static void pass_in_calls(unsigned int ms, unsigned int calls)
 	}
 }
 
-/* After a burst of frees, more than decay_most stays for a moment. */
+/* A heap that is freed stays whole for that time, and then goes, however often the library is
+ * called meanwhile; parts of chunks, too. */
 static void a_freed_heap_stays_whole(void **state)
 {
-	size_t bytes = MANY * OS_HUGE;
+	(void)state;
+	for (unsigned int order = LARGE - 1; order <= LARGE; order++)
+		for (unsigned int calls = 1; calls <= 50; calls *= 7) {
+			size_t bytes = MANY * (OS_PAGE << order);
+
+			begin();
+			take(MANY, order);
+			give(MANY, order);
+			assert_true(dirty() >= stays(bytes));
+			pass_in_calls(DECAY - 2 * calls * DECAY_TICK_MS, calls);
+			assert_true(dirty() >= stays(bytes));
+			clock_pass_ms(2 * calls * DECAY_TICK_MS + PART);
+			pages_free_some(CALLS);
+			assert_true(dirty() <= always());
+			assert_true(always() < 4 << 20);
+		}
+}
+
+static void what_is_used_again_stays(void **state)
+{
+	size_t returned = 0;
 
 	(void)state;
-	for (unsigned int calls = 1; calls <= 100; calls *= 10) {
-		begin();
+	begin();
+	for (int round = 0; round < 10; round++) {
 		take(MANY, LARGE);
+		if (!os_options.tiny && round)
+			assert_int_equal(page_usage().returned, returned);
+		returned = page_usage().returned;
 		give(MANY, LARGE);
-		assert_true(dirty() >= stays(bytes));
-		pass_in_calls(LATELY - calls * DECAY_TICK_MS, calls);
-		assert_true(dirty() >= stays(bytes));
-		pass_in_calls(PART, 1);
-		pages_free_some(CALLS);
-		assert_true(dirty() <= MOST + PAGE_KEEP_PARTS);
+		clock_pass_ms(DECAY / 2);
+		pages_free_some(1);
+		assert_true(dirty() >= stays(MANY * OS_HUGE));
 	}
+}
+
+/* Of memory that was in use in that time, a part stays. */
+static void the_bound_follows_the_peak(void **state)
+{
+	size_t before, most;
+
+	(void)state;
+	begin();
+	before = page_bound();
+	take(MANY, LARGE);
+	page_decay(0);
+	most = page_bound();
+	assert_in_range(most, before + MANY * OS_HUGE / 20, before + MANY * OS_HUGE / 12);
+	give(MANY / 2, LARGE);
+	clock_pass_ms(DECAY + PART);
+	pages_free_some(CALLS);
+	assert_in_range(page_bound(), before + MANY * OS_HUGE / 40, before + MANY * OS_HUGE / 24);
+	assert_true(dirty() <= page_bound());
+	assert_true(dirty() >= stays(MANY * OS_HUGE / 40));
+	/* Each CPU that runs the program has a part. */
+	os_store_relaxed(&decay_time.cpus, 33);
+	page_decay(0);
+	assert_in_range(page_bound() - before, MANY * OS_HUGE / 40 + (1 << 20),
+			MANY * OS_HUGE / 24 + (2 << 20));
+	os_store_relaxed(&decay_time.cpus, 1);
+	for (unsigned int i = MANY / 2; i < MANY; i++)
+		page_free(runs[i], LARGE);
 }
 
 /* Those that were freed before that time go. */
 static void of_a_slow_burst_the_last_part_stays(void **state)
 {
 	enum {
-		STEP = 500, /* ms */
+		STEP = 250, /* ms */
 		CHUNKS = MANY / 4
 	};
-	const unsigned int young = LATELY / STEP * CHUNKS, most = young + 2 * CHUNKS;
+	const unsigned int young = DECAY / STEP * CHUNKS, most = young + 2 * CHUNKS;
 
 	(void)state;
 	if (os_options.tiny || os.nr_cpu_nodes > 1)
@@ -170,7 +164,7 @@ static void of_a_slow_burst_the_last_part_stays(void **state)
 		assert_true(i + CHUNKS < young || dirty() >= young * OS_HUGE);
 		pass_in_calls(STEP - 10 * DECAY_TICK_MS, 10);
 	}
-	assert_true(dirty() <= most * OS_HUGE + PAGE_KEEP_CHUNKS);
+	assert_true(dirty() <= most * OS_HUGE + always());
 	page_trim();
 }
 
@@ -184,10 +178,10 @@ static void older_memory_goes_beside_a_steady_load(void **state)
 	for (unsigned int i = 0; i < 100; i++) {
 		take(MANY / 4, LARGE);
 		give(MANY / 4, LARGE);
-		clock_pass_ms((LATELY + PART) / 100 + 1);
+		clock_pass_ms((DECAY + PART) / 100 + 1);
 	}
 	pages_free_some(CALLS);
-	assert_true(dirty() <= MOST + PAGE_KEEP_PARTS);
+	assert_true(dirty() <= MANY / 4 * OS_HUGE + always());
 }
 
 /* Free memory that may stay after a burst, with these limits. */
@@ -206,33 +200,22 @@ static size_t kept_of_a_burst(size_t memory, size_t hard)
 	return bytes;
 }
 
+/* An eighth of memory, or of the hard limit. */
 static void a_burst_leaves_memory_to_others(void **state)
 {
-	size_t always = PAGE_KEEP_CHUNKS, wanted = MOST + 32 * OS_HUGE, bytes;
-	uint32_t most = os_options.decay_most;
+	const size_t sizes[] = {MANY * OS_HUGE, 64 << 20, 16 << 20};
 
 	(void)state;
-	wanted /= os.nr_cpu_nodes;
-	bytes = kept_of_a_burst(8 * wanted * os.nr_cpu_nodes, 0);
-	assert_true(bytes <= wanted + always && bytes >= stays(wanted));
-	bytes = kept_of_a_burst(SIZE_MAX, 8 * wanted * os.nr_cpu_nodes);
-	assert_true(bytes <= wanted + always && bytes >= stays(wanted));
-	/* On a small machine, an eighth; and what always stays is less, too. */
-	bytes = kept_of_a_burst(64 << 20, 0);
-	assert_true(bytes <= (8 << 20) + (2 << 20) && bytes >= stays((8 << 20) / os.nr_cpu_nodes));
-	os_options.decay_most = 16 * os.nr_cpu_nodes;
-	bytes = kept_of_a_burst(SIZE_MAX, 0);
-	assert_true(bytes <= 16 * (16 << 20) + always && bytes >= stays(16 * (16 << 20)));
-	os_options.decay_most = 0;
-	assert_true(kept_of_a_burst(SIZE_MAX, 0) <= always);
-	/* The program's own value is obeyed, up to half of memory. */
-	os_options.decay_most = 64 * os.nr_cpu_nodes;
-	wanted = (size_t)os_options.decay_most << 20;
-	bytes = kept_of_a_burst(4 * wanted, 0);
-	assert_true(bytes <= wanted + always && bytes >= stays(wanted / os.nr_cpu_nodes));
-	bytes = kept_of_a_burst(wanted, 0);
-	assert_true(bytes <= wanted / 2 + always && bytes >= stays(wanted / 2 / os.nr_cpu_nodes));
-	os_options.decay_most = most;
+	for (unsigned int i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
+		size_t most = sizes[i] / 8 / os.nr_cpu_nodes, bytes = kept_of_a_burst(sizes[i], 0);
+
+		/* Whole chunks go. */
+		assert_true(bytes <= most && bytes + OS_HUGE >= stays(most));
+		if (i > 0)
+			continue;
+		bytes = kept_of_a_burst(SIZE_MAX, sizes[i]);
+		assert_true(bytes <= most && bytes + OS_HUGE >= stays(most));
+	}
 }
 
 static void time_passes_in_a_free(void)
@@ -249,7 +232,7 @@ static void a_long_round_forgets_nothing(void **state)
 	assert_true(map_free(map_alloc(3 << 20, 1, 0, false)));
 	if (!map_kept_bytes() || os_options.tiny)
 		skip();
-	clock_pass_ms(DECAY / 4);
+	clock_pass_ms(DECAY);
 	take(64, LARGE);
 	give(64, LARGE);
 	meanwhile = time_passes_in_a_free;
@@ -275,7 +258,7 @@ static void rounds_say_that_more_must_go(void **state)
 	for (clock_pass_ms(DECAY_TICK_MS); page_decay(0); clock_pass_ms(DECAY_TICK_MS))
 		rounds++;
 	assert_in_range(rounds, 1, CALLS);
-	assert_true(dirty() <= PAGE_KEEP_CHUNKS);
+	assert_true(dirty() <= always());
 	os_store_relaxed(&decay_time.by_thread, 0);
 	os_options.decay = DECAY;
 }
@@ -303,67 +286,26 @@ static void a_burst_goes_when_memory_is_short(void **state)
 static void the_peak_of_any_time(void **state)
 {
 	(void)state;
-	for (uint32_t ms = 1; ms <= 3600000; ms = ms * 3 + 1)
+	for (uint32_t ms = 0; ms <= 3600000; ms = ms * 3 + 1)
 		for (uint32_t calls = 1; calls <= 1000; calls *= 10) {
-			uint32_t now = UINT32_MAX - 5, lately = ms / DECAY_LATELY,
-				 part = lately / DECAY_LATELY_PARTS + 1;
+			uint32_t now = UINT32_MAX - 5;
 			struct decay decay = {.began = now};
 
-			assert_int_equal(decay_lately(&decay, 1000, 600, now, ms), 400);
+			assert_int_equal(decay_peak(&decay, 1000, now, ms), 1000);
 			for (uint32_t i = 1; i <= calls; i++)
 				assert_int_equal(
-					decay_lately(&decay, 500, 500,
-						     now + (uint32_t)((uint64_t)lately * i / calls),
-						     ms),
-					500);
-			now += lately + part + DECAY_LATELY_PARTS;
-			assert_int_equal(decay_lately(&decay, 500, 500, now, ms), 0);
+					decay_peak(&decay, 500,
+						   now + (uint32_t)((uint64_t)ms * i / calls), ms),
+					1000);
+			now += ms + ms / DECAY_PARTS + DECAY_PARTS + 1;
+			assert_int_equal(decay_peak(&decay, 500, now, ms), 500);
+			now += 2 * ms + 3 * DECAY_PARTS;
+			assert_int_equal(decay_peak(&decay, 100, now, ms), 100);
 		}
 }
 
-/* Exactly, by the arithmetic alone. */
-static void the_curve_of_any_time(void **state)
-{
-	(void)state;
-	/* DECAY-E2 */
-	for (uint32_t ms = 1; ms <= 3600000; ms = ms * 3 + 1)
-		for (uint32_t calls = 1; calls <= 1000; calls *= 10) {
-			struct decay decay = {.since = UINT32_MAX - 5};
-			uint32_t now = decay.since;
-			size_t kept = 0;
-
-			decay_used(&decay, 1000000);
-			for (uint32_t i = 1; i <= calls; i++)
-				kept = decay_kept(&decay, 0,
-						  now + (uint32_t)((uint64_t)ms * i / calls), ms);
-			/* Steps begin at whole milliseconds. */
-			assert_true(kept <= 10000 || (ms < 6400 && calls > 1));
-			kept = decay_kept(&decay, 0, now + 3 * ms + 3, ms);
-			assert_true(kept <= 10000);
-			assert_true(decay_kept(&decay, 500, now + 3 * ms + 3, ms) == 0 ||
-				    decay.slow > 500);
-		}
-}
-
-/* As the documents say. */
-static void the_curve_in_percent(void **state)
-{
-	const struct {
-		uint32_t ms;
-		size_t percent;
-	} at[] = {{1000, 85}, {2500, 48}, {5000, 14}, {10000, 0}};
-
-	(void)state;
-	for (unsigned int i = 0; i < sizeof(at) / sizeof(*at); i++) {
-		struct decay decay = {.since = 0};
-
-		decay_used(&decay, 1000000);
-		assert_int_equal(decay_kept(&decay, 0, at[i].ms, DECAY) / 10000, at[i].percent);
-	}
-}
-
-/* The time before it does not count. */
-static void a_trim_begins_a_curve(void **state)
+/* The time before the trim does not count. */
+static void what_a_trim_leaves_stays_for_a_time(void **state)
 {
 	const size_t keep = 16 * OS_HUGE;
 
@@ -380,8 +322,10 @@ static void a_trim_begins_a_curve(void **state)
 		clock_pass_ms(1);
 		page_decay(0);
 	}
-	assert_true(dirty() > keep - keep / 10);
-	page_trim();
+	assert_true(dirty() > keep - OS_HUGE);
+	clock_pass_ms(DECAY + PART);
+	page_decay(0);
+	assert_true(dirty() <= always());
 }
 
 /* Immediately, or never. */
@@ -424,41 +368,42 @@ static void whole_chunks_go_first(void **state)
 		clock_pass_ms(DECAY / 20);
 		page_decay(0);
 		if (page_usage().splits > splits)
-			assert_true(dirty() <= 33 * OS_HUGE);
+			assert_int_equal(ranges[0].whole, 0);
 	}
 	for (unsigned int i = 65; i < 128; i += 2)
 		page_free(runs[i], LARGE - 1);
 }
 
-/* Parts of chunks that may stay leave whole chunks their own limit, and no more than that. */
-static void parts_do_not_send_whole_chunks_away(void **state)
+/* Parts return only if more than may stay is free, and then half of the bound with them. */
+static void chunks_are_not_broken_for_little(void **state)
 {
+	enum {
+		ORDER = 4, /* the largest system page */
+		RUNS = 2048
+	};
+	static struct slab *small[RUNS];
 	size_t returned;
+	unsigned int i;
 
 	(void)state;
-	if (os_options.tiny)
+	if (os_options.tiny || os.nr_cpu_nodes > 1)
 		skip();
 	begin();
-	take(16, LARGE - 1);
-	for (unsigned int i = 0; i < 16; i += 2)
-		page_free(runs[i], LARGE - 1);
-	pages_let_time_pass();
-	pages_free_some(2);
-	assert_true(dirty() >= 8 * OS_HUGE / 2);
-	returned = page_usage().returned;
-	page_free(page_alloc(0, LARGE), LARGE);
-	pages_let_time_pass();
-	page_free(page_alloc(0, LARGE), LARGE);
-	assert_int_equal(page_usage().returned, returned);
-	for (unsigned int i = 16; i < 20; i++)
-		runs[i] = page_alloc(0, LARGE);
-	for (unsigned int i = 16; i < 20; i++)
-		page_free(runs[i], LARGE);
+	for (i = 0; i < RUNS; i++)
+		small[i] = page_alloc(0, ORDER);
 	pages_let_time_pass();
 	page_decay(0);
-	assert_true(ranges[0].whole << OS_PAGE_SHIFT <= PAGE_KEEP_CHUNKS);
-	for (unsigned int i = 1; i < 16; i += 2)
-		page_free(runs[i], LARGE - 1);
+	returned = page_usage().returned;
+	for (i = 0; i < RUNS && page_usage().returned == returned; i += 2) {
+		clock_pass_ms(DECAY + PART);
+		page_free(small[i], ORDER);
+		small[i] = NULL;
+	}
+	assert_true(i / 2 * (OS_PAGE << ORDER) > always());
+	assert_true(dirty() <= always() / 2 + (OS_PAGE << ORDER));
+	for (i = 0; i < RUNS; i++)
+		if (small[i])
+			page_free(small[i], ORDER);
 }
 
 static size_t count_whole(const struct range *range)
@@ -508,16 +453,18 @@ static void whole_chunks_are_counted(void **state)
 
 static void no_more_than_the_limit_stays(void **state)
 {
+	const size_t most = MANY / 2 * OS_HUGE;
+
 	(void)state;
 	/* PAGE-P4 */
 	begin();
-	os.memory = 8 * (size_t)MOST;
+	os.memory = 8 * most;
 	take(MANY, LARGE);
 	for (unsigned int i = 0; i < MANY; i++) {
 		page_free(runs[i], LARGE);
-		assert_true(dirty() <= MOST / os.nr_cpu_nodes + PAGE_KEEP_CHUNKS);
+		assert_true(dirty() <= most / os.nr_cpu_nodes);
 	}
-	assert_true(dirty() >= stays(MOST / os.nr_cpu_nodes));
+	assert_true(dirty() >= stays(most / os.nr_cpu_nodes - OS_HUGE));
 	pages_let_time_pass();
 	pages_free_some(CALLS);
 }
@@ -545,7 +492,7 @@ static void one_call_gives_back_a_part(void **state)
 
 	(void)state;
 	free_halves();
-	for (before = dirty(); before > PAGE_KEEP_PARTS + MANY * OS_HUGE / 2 / 4; calls++) {
+	for (before = dirty(); before > always() + MANY * OS_HUGE / 2 / 4; calls++) {
 		pages_free_some(1);
 		assert_true(calls < 2 * CALLS);
 		assert_true(before - dirty() <= PAGE_DISCARD_MAX);
@@ -573,11 +520,12 @@ static void many_frees_at_once_give_back_a_part(void **state)
 	}
 }
 
-int test_curve(void)
+int test_keep(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(what_was_freed_lately_stays),
 		cmocka_unit_test(a_freed_heap_stays_whole),
+		cmocka_unit_test(what_is_used_again_stays),
+		cmocka_unit_test(the_bound_follows_the_peak),
 		cmocka_unit_test(of_a_slow_burst_the_last_part_stays),
 		cmocka_unit_test(older_memory_goes_beside_a_steady_load),
 		cmocka_unit_test(a_burst_leaves_memory_to_others),
@@ -585,18 +533,15 @@ int test_curve(void)
 		cmocka_unit_test(rounds_say_that_more_must_go),
 		cmocka_unit_test(a_burst_goes_when_memory_is_short),
 		cmocka_unit_test(the_peak_of_any_time),
-		cmocka_unit_test(the_curve),
-		cmocka_unit_test(the_curve_of_any_time),
-		cmocka_unit_test(the_curve_in_percent),
-		cmocka_unit_test(a_trim_begins_a_curve),
+		cmocka_unit_test(what_a_trim_leaves_stays_for_a_time),
 		cmocka_unit_test(no_time_and_no_end),
 		cmocka_unit_test(whole_chunks_go_first),
-		cmocka_unit_test(parts_do_not_send_whole_chunks_away),
+		cmocka_unit_test(chunks_are_not_broken_for_little),
 		cmocka_unit_test(whole_chunks_are_counted),
 		cmocka_unit_test(no_more_than_the_limit_stays),
 		cmocka_unit_test(one_call_gives_back_a_part),
 		cmocka_unit_test(many_frees_at_once_give_back_a_part),
 	};
 
-	return cmocka_run_group_tests_name("decay-curve", tests, setup, NULL);
+	return cmocka_run_group_tests_name("decay-keep", tests, setup, NULL);
 }
