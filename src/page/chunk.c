@@ -156,23 +156,29 @@ int chunk_take_used(struct chunk *chunk, unsigned int order)
 	return take_at(chunk, find_run(used, order), order);
 }
 
-unsigned int chunk_give_untouched(struct chunk *chunk, unsigned int page, unsigned int order)
+/* The run is free; of its pages, `dirty` are dirty. */
+static void give_at(struct chunk *chunk, unsigned int page, unsigned int order, unsigned int dirty)
 {
-	unsigned int dirty = count_pages(chunk->dirty, page, 1u << order);
-
 	/* PAGE-P1: a run that is freed twice is part of none the second time. */
 	os_assert(!count_pages(chunk->free, page, 1u << order));
 	set(chunk->free, page, 1u << order);
 	chunk->nr_free += 1u << order;
 	chunk->nr_dirty += dirty;
 	os_assert(counts_are_right(chunk)); /* PAGE-P1 */
+}
+
+unsigned int chunk_give_untouched(struct chunk *chunk, unsigned int page, unsigned int order)
+{
+	unsigned int dirty = count_pages(chunk->dirty, page, 1u << order);
+
+	give_at(chunk, page, order, dirty);
 	return dirty;
 }
 
 void chunk_give(struct chunk *chunk, unsigned int page, unsigned int order)
 {
 	set(chunk->dirty, page, 1u << order);
-	chunk_give_untouched(chunk, page, order);
+	give_at(chunk, page, order, 1u << order);
 	chunk->locked = false;
 }
 
