@@ -204,8 +204,8 @@ void kfree_sensitive(const void *block) SHEAF_SYMBOL(kfree_sensitive);
 size_t ksize(const void *block) SHEAF_SYMBOL(ksize);
 
 /*
- * Return what ksize() returns for kmalloc(size) without slab_debug; size itself if kmalloc()
- * refuses it. O(1).
+ * Return what ksize() returns for kmalloc(size) without slab_debug (above 2 MiB, at least that);
+ * size itself if kmalloc() refuses it. O(1).
  */
 size_t kmalloc_size_roundup(size_t size) SHEAF_SYMBOL(kmalloc_size_roundup);
 
@@ -214,8 +214,8 @@ size_t kmalloc_size_roundup(size_t size) SHEAF_SYMBOL(kmalloc_size_roundup);
 /*
  * kmalloc_node() and kmalloc() for up to INT_MAX bytes. Blocks above 2 MiB are separate mappings,
  * aligned to 2 MiB. Up to 64 MiB there are eight sizes for each doubling, and freed blocks are kept
- * for the next request of their size. Any other allocation or free costs system calls and O(size /
- * 2 MiB), however many blocks there are.
+ * for requests of their size to half of it, which get all of the block. Any other allocation or
+ * free costs system calls and O(size / 2 MiB), however many blocks there are.
  */
 SHEAF_FRESH SHEAF_SIZED(1) void *kvmalloc_node(size_t size, gfp_t flags, int node)
 	SHEAF_SYMBOL(kvmalloc_node);

@@ -73,11 +73,14 @@ static void disown_large(struct slab *run)
 	stock_uncharge((uint32_t)os_load_relaxed(&run->bits), large_size(run));
 }
 
-bool large_own(void *block, gfp_t flags, uint32_t number)
+bool large_own(void *block, size_t size, gfp_t flags, uint32_t number)
 {
 	struct slab *run = page_slab(block);
-	size_t size = run ? large_size(run) : map_find(block).size;
 
+	/* Of a block that waited, the group pays no more than was requested. */
+	if (!run && map_find(block).size > size)
+		map_resize(block, size, 1);
+	size = run ? large_size(run) : map_find(block).size;
 	if (!account_charge(flags, size, number))
 		return false;
 	if (run) {
@@ -236,7 +239,7 @@ size_t large_roundup(size_t size)
 	if (size <= RUN_MAX) /* also one that a block shrinks to */
 		return (size_t)1 << bits;
 	step = (size_t)1 << (bits - 4);
-	/* Eight sizes for each doubling: what was freed fits (page/map_kept.h). */
+	/* Eight sizes for each doubling, so that a cell can name them (page/map_kept.h). */
 	if (size <= MAP_KEPT_MOST)
 		return (size + step - 1) & ~(step - 1);
 	return os_round_up(size);

@@ -36,7 +36,7 @@ void *large_alloc(size_t size, gfp_t flags, int node, size_t most, const char *c
 	for (int tries = 0;; tries++) {
 		void *block = large_take(large_roundup(size), flags, (unsigned int)node);
 
-		if (block && number && !large_own(block, flags, number)) {
+		if (block && number && !large_own(block, large_roundup(size), flags, number)) {
 			cache_free_any(block, call);
 			cache_leave();
 			return NULL;
@@ -58,16 +58,16 @@ void *large_reuse(size_t old, size_t size, gfp_t flags)
 {
 	bool zero = flags & __GFP_ZERO || os_options.init_on_alloc;
 	size_t rounded = large_roundup(size);
-	char *block;
+	struct mapping to;
 
 	/* To fill four pages with a copy costs less than a page fault. */
 	if (!large_is_mapping(old) || rounded < old + old / 4 ||
 	    (zero && rounded - old > MAP_CLEAR_MOST) || account_wanted(&kmalloc_large, flags))
 		return NULL;
-	block = map_reuse(rounded, large_align(rounded), os_node());
-	if (block && zero)
-		memset(block + old, 0, rounded - old);
-	return block;
+	to = map_reuse(rounded, large_align(rounded), os_node());
+	if (to.address && zero)
+		map_clear(to.address + old, to.size - old);
+	return to.address;
 }
 
 void *large_resize(const void *block, size_t size, gfp_t flags)

@@ -150,26 +150,35 @@ static void *map_new(size_t size, size_t align, unsigned int node)
 	return address;
 }
 
-void *map_reuse(size_t size, size_t align, unsigned int node)
+struct mapping map_reuse(size_t size, size_t align, unsigned int node)
 {
-	char *kept = size <= MAP_KEPT_MOST ? map_take_kept(size, align, node) : NULL;
+	struct mapping kept = map_take_kept(size, align, node);
 
-	if (!kept)
-		return NULL;
-	show_mapped();
-	tools_hold(kept, size);
-	enter_first(kept, size, node);
+	if (kept.address) {
+		show_mapped();
+		tools_hold(kept.address, kept.size);
+		enter_first(kept.address, kept.size, node);
+	}
 	return kept;
+}
+
+void map_clear(char *from, size_t size)
+{
+	if (size <= MAP_CLEAR_MOST || !os_discard(from, size, false))
+		memset(from, 0, size);
 }
 
 void *map_alloc(size_t size, size_t align, unsigned int node, bool zero)
 {
+	struct mapping kept;
 	char *block;
 
 	size = os_round_up(size);
-	block = map_reuse(size, align, node);
-	if (block && zero && (size <= MAP_CLEAR_MOST || !os_discard(block, size, false)))
-		memset(block, 0, size);
+	kept = map_reuse(size, align, node);
+	block = kept.address;
+	/* All of it: the program may grow the block in place. */
+	if (block && zero)
+		map_clear(block, kept.size);
 	if (!block)
 		block = map_new(size, align, node);
 	/* Blocks that wait make room: of the hard limit, or of the system's. */

@@ -57,9 +57,11 @@ struct mapping {
 /* At least size bytes, zero if that is wanted, aligned to `align` (a power of two) and to OS_HUGE,
  * on this node if possible. NULL: no memory or no addresses. */
 void *map_alloc(size_t size, size_t align, unsigned int node, bool zero);
-/* A freed block that waits (map_kept.h), with what was in it; NULL: there is none. Its size, whole
- * pages, is as wanted. */
-void *map_reuse(size_t size, size_t align, unsigned int node);
+/* A freed block that waits (map_kept.h), with what was in it, of at most twice this size (whole
+ * pages); {NULL, 0}: there is none. */
+struct mapping map_reuse(size_t size, size_t align, unsigned int node);
+/* Zero these whole pages of a block. */
+void map_clear(char *from, size_t size);
 /*
  * Resize a block, of which the caller is the only user, to whole pages without copying it. If it
  * grows, it moves, aligned as by map_alloc(). NULL: it stays as it is, because there is no memory,

@@ -23,6 +23,7 @@ _Static_assert(MAP_KEPT_MOST >> UNIT_SHIFT < 1 << SIZE_BITS, "a cell has room fo
 
 static struct {
 	uint64_t cells[OS_MAX_NODES][CELLS] __attribute__((aligned(64)));
+	size_t bytes[OS_MAX_NODES]; /* in the cells, or about to be */
 	size_t returned;
 } waiting;
 
@@ -50,17 +51,31 @@ static uint32_t age_of(uint64_t cell, uint32_t now)
 	return age >> (TIME_BITS - 1) ? 0 : age;
 }
 
-char *map_take_kept(size_t size, size_t align, unsigned int node)
+struct mapping map_take_kept(size_t size, size_t align, unsigned int node)
 {
-	for (unsigned int i = 0; i < CELLS; i++) {
-		uint64_t *cell = &waiting.cells[node][i], now = os_load_relaxed(cell);
-		struct mapping block = block_in(now);
+	uint64_t *cells = waiting.cells[node], cell;
+	unsigned int best;
 
-		if (block.size == size && !((uintptr_t)block.address & (align - 1)) &&
-		    os_cmpxchg(cell, &now, 0))
-			return block.address;
-	}
-	return NULL;
+	do {
+		size_t least = 2 * size + 1;
+
+		best = NONE;
+		for (unsigned int i = 0; i < CELLS && least > size; i++) {
+			uint64_t now = os_load_relaxed(&cells[i]);
+			struct mapping block = block_in(now);
+
+			if (block.size < size || block.size >= least ||
+			    (uintptr_t)block.address & (align - 1))
+				continue;
+			least = block.size;
+			best = i;
+			cell = now;
+		}
+		if (best == NONE)
+			return (struct mapping){NULL, 0};
+	} while (!os_cmpxchg(&cells[best], &cell, 0));
+	os_fetch_sub(&waiting.bytes[node], block_in(cell).size);
+	return block_in(cell);
 }
 
 static bool may_stay(struct mapping block)
@@ -72,39 +87,38 @@ static bool may_stay(struct mapping block)
 
 /* Where the block may go: a free cell, or the oldest one if there is none or too much would wait;
  * NONE if that is not enough. `before`: what is there now, and must be unmapped first. */
-static unsigned int find_place(const uint64_t *cells, struct mapping block, uint32_t now,
+static unsigned int find_place(unsigned int node, struct mapping block, uint32_t now,
 			       uint64_t *before)
 {
-	size_t bytes = block.size, most = keep_most() << OS_PAGE_SHIFT;
-	unsigned int free_cell = NONE, oldest = NONE;
+	size_t bytes = os_load_relaxed(&waiting.bytes[node]) + block.size;
+	size_t most = keep_most() << OS_PAGE_SHIFT;
+	unsigned int oldest = NONE;
 
 	*before = 0;
-	for (unsigned int i = CELLS; i-- > 0;) {
-		uint64_t cell = os_load_relaxed(&cells[i]);
+	for (unsigned int i = 0; i < CELLS; i++) {
+		uint64_t cell = os_load_relaxed(&waiting.cells[node][i]);
 
-		bytes += block_in(cell).size;
-		if (!cell) {
-			free_cell = i;
-		} else if (oldest == NONE || age_of(cell, now) >= age_of(*before, now)) {
+		if (!cell && bytes <= most) {
+			*before = 0;
+			return i;
+		}
+		if (cell && (oldest == NONE || age_of(cell, now) > age_of(*before, now))) {
 			*before = cell;
 			oldest = i;
 		}
-	}
-	if (free_cell != NONE && bytes <= most) {
-		*before = 0;
-		return free_cell;
 	}
 	return bytes - block_in(*before).size <= most ? oldest : NONE;
 }
 
 /* Unmap the block in this cell, if it was not taken meanwhile. Returns its bytes. */
-static size_t unmap_kept(uint64_t *cell, uint64_t now)
+static size_t unmap_kept(unsigned int node, unsigned int i, uint64_t now)
 {
 	uint32_t *returning = page_begin_return();
 	size_t bytes = 0;
 
-	if (os_cmpxchg(cell, &now, 0)) {
+	if (os_cmpxchg(&waiting.cells[node][i], &now, 0)) {
 		bytes = block_in(now).size;
+		os_fetch_sub(&waiting.bytes[node], bytes);
 		map_unmap(block_in(now));
 		os_fetch_add_relaxed(&waiting.returned, bytes);
 		show_mapped();
@@ -115,7 +129,7 @@ static size_t unmap_kept(uint64_t *cell, uint64_t now)
 
 bool map_keep(struct mapping block, unsigned int node)
 {
-	uint64_t *cells = waiting.cells[node], before;
+	uint64_t before;
 	uint32_t now;
 	unsigned int i;
 
@@ -126,11 +140,16 @@ bool map_keep(struct mapping block, unsigned int node)
 		  block_in(kept_cell(block, 0)).size == block.size); /* MAP_KEPT-J1 */
 	now = os_now_ms();
 	decay_see_time(now);
-	while ((i = find_place(cells, block, now, &before)) != NONE) {
-		if (before)
-			unmap_kept(&cells[i], before);
-		else if (os_cmpxchg(&cells[i], &before, kept_cell(block, now)))
+	/* First, so that a thread that takes the block never counts below 0. */
+	while ((i = find_place(node, block, now, &before)) != NONE) {
+		if (before) {
+			unmap_kept(node, i, before);
+			continue;
+		}
+		os_fetch_add_relaxed(&waiting.bytes[node], block.size);
+		if (os_cmpxchg(&waiting.cells[node][i], &before, kept_cell(block, now)))
 			return true;
+		os_fetch_sub(&waiting.bytes[node], block.size);
 	}
 	return false;
 }
@@ -143,10 +162,10 @@ bool map_decay(unsigned int node, uint32_t now)
 	if (os_options.decay_never && !above_soft)
 		return false;
 	for (unsigned int i = 0; i < CELLS; i++) {
-		uint64_t *cell = &waiting.cells[node][i], before = os_load_relaxed(cell);
+		uint64_t before = os_load_relaxed(&waiting.cells[node][i]);
 
 		if (before && !gone && age_of(before, now) >= patience)
-			gone = unmap_kept(cell, before);
+			gone = unmap_kept(node, i, before);
 		else
 			waits |= before != 0;
 	}
@@ -159,9 +178,9 @@ size_t map_trim(size_t bytes)
 
 	for (uint32_t node = 0; node < os.nr_nodes; node++)
 		for (unsigned int i = 0; i < CELLS && gone < bytes; i++) {
-			uint64_t *cell = &waiting.cells[node][i], before = os_load_relaxed(cell);
+			uint64_t before = os_load_relaxed(&waiting.cells[node][i]);
 
-			gone += before ? unmap_kept(cell, before) : 0;
+			gone += before ? unmap_kept(node, i, before) : 0;
 		}
 	return gone;
 }
@@ -171,8 +190,7 @@ size_t map_kept_bytes(void)
 	size_t bytes = 0;
 
 	for (uint32_t node = 0; node < os.nr_nodes; node++)
-		for (unsigned int i = 0; i < CELLS; i++)
-			bytes += block_in(os_load_relaxed(&waiting.cells[node][i])).size;
+		bytes += os_load_relaxed(&waiting.bytes[node]);
 	return bytes;
 }
 

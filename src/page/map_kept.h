@@ -5,9 +5,10 @@
  *
  *   cells of a node   | 0 | number of its 2 MiB, size, when it was freed | 0 | ...
  *
- * Sizes up to MAP_KEPT_MOST have eight classes for each doubling, so that a block for about as many
- * bytes fits. A block that nobody took in the time of the option decay is unmapped; so is the
- * oldest one if all cells are full, or if more than keep_most() would wait.
+ * A request takes the smallest block that is large enough, up to twice its size, and gets all of
+ * it: to unmap the rest would cost a system call, and page faults when the next block grows. A
+ * block that nobody took in the time of the option decay is unmapped; so is the oldest one if all
+ * cells are full, or if more than keep_most() would wait.
  *
  * Invariants
  *  MAP_KEPT-J1. A block in a cell is not in the table of map.h, but its memory is usable and held
@@ -25,8 +26,9 @@
 /* Double: one block may be half of what may wait. */
 #define MAP_KEPT_MOST ((size_t)64 << 20)
 
-/* A block of this size and alignment from the cells of this node, or NULL. */
-char *map_take_kept(size_t size, size_t align, unsigned int node);
+/* The smallest block of this node with at least this size, at most twice as much, and this
+ * alignment, or {NULL, 0}. */
+struct mapping map_take_kept(size_t size, size_t align, unsigned int node);
 /* Keep a block that is no longer in use; an older one may be unmapped for it. False: the block must
  * be unmapped itself. */
 bool map_keep(struct mapping block, unsigned int node);

@@ -244,6 +244,23 @@ static void blocks_of_all_sizes(void **state)
 	kmem_group_put(named);
 }
 
+/* A larger block that waits serves a request for which the group may pay, and no more. */
+static void a_larger_block_waits(void **state)
+{
+	struct kmem_group *g = group("pays", NULL, (size_t)4 << 20);
+	void *block;
+
+	(void)state;
+	kvfree(kvmalloc((size_t)6 << 20, GFP_KERNEL));
+	block = kmalloc_charged((size_t)3 << 20, GFP_KERNEL, g);
+	assert_non_null(block);
+	assert_int_equal(bytes(g), 3 << 20);
+	kfree(block);
+	assert_int_equal(bytes(g), 0);
+	all_agree();
+	kmem_group_put(g);
+}
+
 /* A block that waits is charged, too, if another one grows into it. */
 static void a_block_grows(void **state)
 {
@@ -755,6 +772,7 @@ int main(void)
 		cmocka_unit_test(of_a_plain_cache),
 		cmocka_unit_test(of_its_own_cache),
 		cmocka_unit_test(blocks_of_all_sizes),
+		cmocka_unit_test(a_larger_block_waits),
 		cmocka_unit_test(a_block_grows),
 		cmocka_unit_test(huge_blocks),
 		cmocka_unit_test(bulk),

@@ -520,6 +520,9 @@ static void fill_cells(unsigned int fibre, void *unused)
 		blocks[i] = kvmalloc(i ? SMALL : LARGE, GFP_KERNEL);
 	for (unsigned int i = 0; i < BLOCKS; i++)
 		kvfree(blocks[i]);
+	/* An eighth of what is held may wait. */
+	if (!kvmalloc((size_t)1 << 30, GFP_KERNEL))
+		sim_fail("no memory");
 	sheaf_set_limits(0, page_limit.held << OS_PAGE_SHIFT);
 	if (lacks_large())
 		sim_fail("the blocks do not wait");

@@ -114,17 +114,84 @@ static void a_block_waits(void **state)
 	assert_int_equal(map_kept_bytes(), 3 * MiB);
 	assert_int_equal(page_usage().dirty, dirty + 3 * MiB);
 	assert_int_equal(page_limit.held, held);
-	/* No other size takes it. */
-	blocks[0] = map_alloc(4 * MiB, 1, 0, false);
-	blocks[1] = map_alloc(2 * MiB + os.page_size, 1, 0, false);
-	assert_true(blocks[0] != block && blocks[1] != block);
 	assert_ptr_equal(map_alloc(3 * MiB, 1, 0, false), block);
 	assert_int_equal(block[3 * MiB - 1], 7);
 	assert_int_equal(map_find(block + 3 * MiB - 1).size, 3 * MiB);
 	assert_true(map_free(block));
 	assert_ptr_equal(map_alloc(3 * MiB, 1, 0, true), block);
 	assert_int_equal(block[0] + block[3 * MiB - 1], 0);
-	assert_true(map_free(block) && map_free(blocks[0]) && map_free(blocks[1]));
+	assert_true(map_free(block));
+}
+
+/* The smallest that is large enough is used whole; one more than twice as large is not. */
+static void the_best_fit_is_taken(void **state)
+{
+	const size_t sizes[] = {16 * MiB, 5 * MiB, 12 * MiB, 8 * MiB, 3 * MiB};
+	char *block, *other;
+
+	(void)state;
+	for (int i = 0; i < 5; i++)
+		blocks[i] = map_alloc(sizes[i], 1, 0, false);
+	for (int i = 0; i < 5; i++) {
+		memset(blocks[i], 7, sizes[i]);
+		assert_true(map_free(blocks[i]));
+	}
+	block = map_alloc(6 * MiB, 1, 0, false);
+	assert_ptr_equal(block, blocks[3]);
+	assert_int_equal(map_find(block + 8 * MiB - 1).size, 8 * MiB);
+	assert_int_equal(map_kept_bytes(), 36 * MiB);
+	other = map_alloc(6 * MiB, 1, 0, false);
+	assert_ptr_equal(other, blocks[2]);
+	assert_true(map_free(block) && map_free(other));
+	other = map_alloc(6 * MiB + os.page_size, 1, 0, true);
+	assert_ptr_equal(other, blocks[3]);
+	for (size_t i = 0; i < 8 * MiB; i++)
+		assert_int_equal(other[i], 0);
+	assert_true(map_free(other));
+	/* The smallest is 3 MiB, the largest 16. */
+	other = map_alloc(3 * MiB / 2 - os.page_size, 1, 0, false);
+	for (int i = 0; i < 5; i++)
+		assert_true(other != blocks[i]);
+	assert_true(map_free(other));
+	other = map_alloc(17 * MiB, 1, 0, false);
+	for (int i = 0; i < 5; i++)
+		assert_true(other != blocks[i]);
+	assert_true(map_free(other));
+	page_trim();
+	assert_int_equal(map_kept_bytes(), 0);
+}
+
+/* It grows in place to the whole block, of which every byte is zero or as the program left it. */
+static void the_program_has_the_whole_block(void **state)
+{
+	char *block = kvmalloc(8 * MiB, GFP_KERNEL), *larger;
+
+	(void)state;
+	memset(block, 7, 8 * MiB);
+	kvfree(block);
+	larger = kvzalloc(5 * MiB, GFP_KERNEL);
+	assert_ptr_equal(larger, block);
+	assert_int_equal(ksize(larger), 8 * MiB);
+	larger[5 * MiB - 1] = 1;
+	larger = kvrealloc(larger, 8 * MiB, GFP_KERNEL | __GFP_ZERO);
+	assert_ptr_equal(larger, block);
+	assert_int_equal(larger[5 * MiB - 1], 1);
+	for (size_t i = 5 * MiB; i < 8 * MiB; i++)
+		assert_int_equal(larger[i], 0);
+	/* A block that grows into one that waits: the rest of that is zero, too. */
+	block = kvmalloc(12 * MiB, GFP_KERNEL);
+	memset(block, 7, 12 * MiB);
+	kvfree(block);
+	larger = kvrealloc(larger, 10 * MiB, GFP_KERNEL | __GFP_ZERO);
+	assert_ptr_equal(larger, block);
+	assert_int_equal(ksize(larger), 12 * MiB);
+	for (size_t i = 8 * MiB; i < 12 * MiB; i++)
+		assert_int_equal(larger[i], 0);
+	/* Half of it is free again. */
+	larger = kvrealloc(larger, 6 * MiB, GFP_KERNEL);
+	assert_int_equal(ksize(larger), 6 * MiB);
+	kvfree(larger);
+	page_trim();
 }
 
 #if !OS_ASAN
@@ -416,7 +483,8 @@ static void *use_blocks(void *seed_of)
 
 		if (mine[k]) {
 			CHECK(*(uint64_t *)(void *)mine[k] == *(const uint64_t *)seed_of + k);
-			CHECK(map_find(mine[k]).size == sizes[k]);
+			CHECK(map_find(mine[k]).size >= sizes[k]);
+			CHECK(map_find(mine[k]).size <= 2 * sizes[k]);
 			CHECK(map_free(mine[k]));
 			mine[k] = NULL;
 			continue;
@@ -537,6 +605,8 @@ int test_freed_mappings(void)
 		cmocka_unit_test_setup(nothing_waits_while_a_tool_watches, begin),
 		cmocka_unit_test_setup(decay_never_counts_more_than_no_time, begin),
 		cmocka_unit_test_setup(a_block_waits, begin),
+		cmocka_unit_test_setup(the_best_fit_is_taken, begin),
+		cmocka_unit_test_setup(the_program_has_the_whole_block, begin),
 #if !OS_ASAN
 		cmocka_unit_test_setup(leaks_are_found_in_used_blocks, begin),
 		cmocka_unit_test_setup(leaks_are_found_in_resized_blocks, begin),
