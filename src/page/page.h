@@ -58,9 +58,10 @@
 #define PAGE_DISCARD_MAX ((size_t)32 << 20)
 /*
  * Bytes in use from which huge pages are advised: then a page fault costs 0.6 µs for each 4 KiB,
- * but one touched byte may cost 2 MiB, at most an eighth of this.
+ * but one touched byte may cost 2 MiB. From 16 MiB, programs of 30 to 120 MiB hold 2 to 11 % more;
+ * never, they take as much time and hold as much.
  */
-#define PAGE_HUGE_FROM ((size_t)16 << 20)
+#define PAGE_HUGE_FROM ((size_t)128 << 20)
 
 /*
  * mlockall() makes a page table entry for every page that can be read, needed or not: a gigabyte of

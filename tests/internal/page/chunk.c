@@ -327,7 +327,7 @@ static void give_parts(void)
 	}
 }
 
-/* Below PAGE_HUGE_FROM nothing is advised, so there is at most one border. */
+/* Where PAGE_HUGE_FROM was reached is the only border. */
 static void growth_splits_nothing(void **state)
 {
 	(void)state;
@@ -568,7 +568,13 @@ static int setup(void **state)
 	do
 		half = page_alloc(0, HALF);
 	while (half && (half - pages.slabs) % CHUNK_PAGES);
-	return half && page_alloc(0, HALF) == half + CHUNK_PAGES / 2 ? 0 : -1;
+	if (!half || page_alloc(0, HALF) != half + CHUNK_PAGES / 2)
+		return -1;
+	/* From now on, huge pages are advised. */
+	for (size_t i = 0; i < PAGE_HUGE_FROM / OS_HUGE; i++)
+		if (!page_alloc(0, PAGE_MAX_ORDER))
+			return -1;
+	return 0;
 }
 
 int test_chunk(void)
