@@ -112,15 +112,16 @@ static void warn_name_in_use(const char *name)
 			name);
 }
 
-/* The kernel's capacity of sheaves, for objects with this stride in bytes. */
+/* The kernel's capacity of sheaves, for objects with this stride in bytes; its caches end at 8 KiB,
+ * and a sheaf of larger objects holds as many bytes as one of those. */
 static unsigned int default_capacity(uint32_t size)
 {
-	return size > 256 << 10	  ? 1
-	       : size > 128 << 10 ? 2
-	       : size >= OS_PAGE  ? 4
-	       : size >= 1024	  ? 12
-	       : size >= 256	  ? 28
-				  : 60;
+	return size > 16 << 10	 ? 1
+	       : size > 8 << 10	 ? 2
+	       : size >= OS_PAGE ? 4
+	       : size >= 1024	 ? 12
+	       : size >= 256	 ? 28
+				 : 60;
 }
 
 static bool lay_out(struct kmem_cache *s, size_t size, const struct kmem_cache_args *args)
