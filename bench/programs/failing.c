@@ -161,7 +161,8 @@ static void start(void)
 				    .cpus = 2,
 				    .nodes = 1,
 				    .max_steps = UINT64_MAX,
-				    .options = "slab_max_order=0",
+				    /* No round of housekeeping empties caches meanwhile. */
+				    .options = "slab_max_order=0;decay=never",
 				    .no_memory = SIM_ALWAYS};
 
 	config.backend = OS_BACKEND_RSEQ;

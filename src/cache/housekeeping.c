@@ -52,7 +52,6 @@ static void see_memory(uint32_t now)
 	count_cpus();
 	if (!os_memory_refresh())
 		return;
-	sheaf_budget_init();
 	quarantine_fit();
 }
 
@@ -64,6 +63,7 @@ static bool do_round(uint32_t now)
 	os_assert(os_holds_nothing("begins a round of housekeeping")); /* HOUSEKEEPING-K2 */
 	os_assert(os_peek(&house.running));			       /* HOUSEKEEPING-K1 */
 	see_memory(now);
+	sheaf_budget_follow();
 	more = page_decay(house.node++ % os.nr_nodes);
 	return passes_go_on(now) | more;
 }

@@ -9,6 +9,7 @@
 #include "cache/list.h"
 #include "cache/paths.h"
 #include "page/limit.h"
+#include "percpu/barn/budget.h"
 #include "percpu/idle.h"
 #include "percpu/sheaf.h"
 
@@ -29,6 +30,8 @@
 #define LEAST_PASS_MS  400
 /* How often all caches are emptied above the soft limit. */
 #define SOFT_PASS_MS 1000
+/* And how often those are that nobody uses, while sheaves hold more than they may. */
+#define OVER_PASS_MS 100
 
 enum house_pass {
 	PASS_ROWS,
@@ -140,7 +143,8 @@ static bool pass_is_due(enum house_pass which, uint32_t passed)
 		return passed >= HOUSE_ROWS_MS;
 	if (page_is_above_soft())
 		return passed >= SOFT_PASS_MS;
-	return !os_options.decay_never && passed >= pass_ms();
+	return !os_options.decay_never &&
+	       passed >= (sheaf_budget_is_over() ? OVER_PASS_MS : pass_ms());
 }
 
 static void begin_passes(uint32_t now)

@@ -4,6 +4,7 @@
 
 #include "os/atomic.h"
 #include "os/options/options.h"
+#include "page/map.h"
 
 /*
  * What always stays, for programs that allocate and free a little: so many bytes, so many for each
@@ -43,6 +44,11 @@ size_t decay_peak(struct decay *decay, size_t used, uint32_t now, uint32_t ms)
 	return peak;
 }
 
+static size_t larger(size_t one, size_t other)
+{
+	return one > other ? one : other;
+}
+
 size_t keep_most(void)
 {
 	size_t memory = os_load_relaxed(&os.memory) >> OS_PAGE_SHIFT;
@@ -80,6 +86,7 @@ size_t page_bound(void)
 	size_t pages = 0;
 
 	for (uint32_t node = 0; node < os.nr_nodes; node++)
-		pages += os_load_relaxed(&ranges[node].bound);
-	return pages << OS_PAGE_SHIFT;
+		pages += larger(os_load_relaxed(&ranges[node].bound),
+				bound_of(os_load_relaxed(&ranges[node].used)));
+	return (pages << OS_PAGE_SHIFT) + map_bytes() / BOUND_PART;
 }

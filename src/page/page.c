@@ -157,7 +157,7 @@ static unsigned int take_runs(struct range *range, unsigned int order, struct sl
 	while (got < n && (chunk = take_run(range, order, &page)) != NULL) {
 		if (order < PAGE_MAX_ORDER && chunk->nr_free == CHUNK_PAGES - (1u << order))
 			range_forget_run(range, chunk);
-		range->used += (size_t)1 << order;
+		os_store_relaxed(&range->used, range->used + ((size_t)1 << order));
 		runs[got++] = chunk_slabs(range, chunk) + page;
 		/* PAGE-P3, PAGE-P5 */
 		os_assert(((chunk_index(range, chunk) + 1) << OS_HUGE_SHIFT) <=
@@ -227,7 +227,7 @@ static void give_run(struct slab *slab, unsigned int order, enum run run)
 	}
 	range->dirty += dirty;
 	range->whole += range_whole_of(chunk);
-	range->used -= (size_t)1 << order;
+	os_store_relaxed(&range->used, range->used - ((size_t)1 << order));
 	range_relist(range, chunk);
 	range_given(range, chunk, order);
 	if (run == RUN_RETURNED)

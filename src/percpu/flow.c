@@ -65,12 +65,13 @@
  * The larger capacity. From CPU to CPU, objects of 64 bytes: 94 M pairs per second with 60 objects,
  * 139 with 252, 142 with 508, 147 with 1020. So the capacity is 508, a sheaf of 4 KiB; for larger
  * objects, 64 KiB of objects until budgets grow. Half costs those more exchanges; double is memory
- * on each CPU for little gain. The sum over all CPUs is bounded too: from 128 CPUs on, each gets
- * less (from 64, with half).
+ * on each CPU for little gain. One such sheaf for each CPU that uses the cache is at most an eighth
+ * of the process's budget: with a fourth, CPUs that pass bursts of objects to each other use up the
+ * budget by sheaves in their slots.
  */
-#define LARGE_CAPACITY 508
-#define LARGE_PART     2 /* of a CPU's part of the barn: so that its shard has room for two */
-#define LARGE_CPUS     128
+#define LARGE_CAPACITY	  508
+#define LARGE_PART	  2 /* of a CPU's part of the barn: so that its shard has room for two */
+#define LARGE_BUDGET_PART 8
 
 /*
  * Turns of one CPU, from too many sheaves to too few and back, before budgets double: four rounds.
@@ -103,11 +104,11 @@ static void change_capacity(struct sheaf_cache *cache, uint32_t capacity)
 static void grow_capacity(struct sheaf_cache *cache)
 {
 	uint32_t first = sheaf_first_capacity(os_load_relaxed(&cache->capacities));
-	size_t cpus = barn_cpus(cache),
-	       larger = barn_cpu_bytes(cache) / LARGE_PART / cache->slab.size;
+	size_t bytes = barn_cpu_bytes(cache) / LARGE_PART,
+	       all = (size_t)os_load_relaxed(&sheaf_budget.limit) / LARGE_BUDGET_PART, larger;
 
-	if (cpus > LARGE_CPUS)
-		larger = larger * LARGE_CPUS / cpus;
+	larger = (bytes < all / barn_cpus(cache) ? bytes : all / barn_cpus(cache)) /
+		 cache->slab.size;
 	/* With its header, a whole number of cache lines. */
 	larger = larger < LARGE_CAPACITY ? (larger & ~(size_t)7) - 4 : LARGE_CAPACITY;
 	if (larger > LARGE_CAPACITY || larger <= first)

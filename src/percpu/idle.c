@@ -63,8 +63,6 @@ static unsigned int empty_cell(struct sheaf_cache *cache, uintptr_t *at, uintptr
 	os_assert(!os_peek(&cache->at.stop)); /* IDLE-I2: no drain takes the sheaf */
 	if (!os_cmpxchg(at, &cell, (uintptr_t)sheaf | barn_transit(cache)))
 		return 0;
-	if (cell & BARN_COUNTED)
-		sheaf_budget_change(cache, sheaf->capacity, 0);
 	n = sheaf->size;
 	if (n)
 		sheaf_flush(cache, sheaf);

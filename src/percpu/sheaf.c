@@ -31,7 +31,7 @@ void sheaf_release(struct sheaf_cache *cache, struct sheaf *sheaf)
 		pool_give_back(sheaf, sheaf_bytes(sheaf_room(sheaf)));
 		return;
 	}
-	sheaf_budget_add(-(intptr_t)sheaf_bytes(sheaf->capacity));
+	sheaf_budget_add(-sheaf_budget_of(cache, sheaf->capacity));
 	pool_free(sheaf, sheaf_bytes(sheaf->capacity));
 }
 
@@ -57,7 +57,7 @@ struct sheaf *sheaf_make(struct sheaf_cache *cache, uint32_t capacity)
 	if (sheaf) {
 		sheaf->capacity = capacity;
 		if (!(capacity & SHEAF_OVERSIZE))
-			sheaf_budget_add((intptr_t)sheaf_bytes(capacity));
+			sheaf_budget_add(sheaf_budget_of(cache, capacity));
 	}
 	stat_add(&cache->slab, STAT_sheaf_alloc, sheaf != NULL);
 	return sheaf;

@@ -78,14 +78,6 @@ static void free_heap(void)
 		page_free(runs[i], LARGE);
 }
 
-static size_t budget(void)
-{
-	struct sheaf_stats stats;
-
-	sheaf_stats(&stats);
-	return stats.sheaf_budget;
-}
-
 static void run_in_group(void)
 {
 	size_t heap = MANY * OS_HUGE;
@@ -96,21 +88,18 @@ static void run_in_group(void)
 	group.limit = 4096 * MiB;
 	s = kmem_cache_create("contained", 64, NULL, SLAB_NO_MERGE);
 	CHECK(s);
-	CHECK(budget() == group.limit / BUDGET_PART);
 	os_options.decay = 10000; /* more than look_again() takes */
 	free_heap();
 	CHECK(page_usage().dirty >= heap / os.nr_cpu_nodes);
 	/* At most an eighth stays. */
 	group.limit = 128 * MiB;
 	look_again(n);
-	CHECK(budget() == group.limit / BUDGET_PART);
 	CHECK(page_usage().dirty <= group.limit / 8);
 	/* For other frees, too. */
 	free_heap();
 	CHECK(page_usage().dirty <= group.limit / 8);
 	group.limit = 4096 * MiB;
 	look_again(n);
-	CHECK(budget() == group.limit / BUDGET_PART);
 	free_heap();
 	CHECK(page_usage().dirty >= heap / os.nr_cpu_nodes);
 }

@@ -19,6 +19,7 @@
 #include "page/limit.h"
 #include "page/page.h"
 #include "percpu/barn/barn.h"
+#include "percpu/barn/budget.h"
 #include "percpu/barn/limits.h"
 #include "percpu/drain.h"
 #include "percpu/rows.h"
@@ -29,6 +30,7 @@ enum {
 	CACHES = 20,
 	MANY = 2000, /* objects: sheaves of them go to the barn */
 	FEW = 400,   /* more than a CPU's two sheaves */
+	MUCH = 64,   /* MiB that sheaves may hold */
 	SOFT_MS = 1000,
 	LARGE = 508,		 /* capacity of sheaves */
 	MOST = 8192 + 2 * LARGE, /* objects that one call returns, and the rest of one slot */
@@ -157,6 +159,24 @@ static void sheaves_that_lie_in_a_barn_go(void **state)
 	assert_true(few < many * 3 / 4);
 	call_for_ms(DECAY);
 	assert_true(stored(busy) >= FEW / 2);
+}
+
+/* Housekeeping does not wait for the time of the other passes. */
+static void above_the_budget_what_nobody_uses_goes_soon(void **state)
+{
+	(void)state;
+	for (unsigned int i = 0; i < CACHES; i++)
+		use(idle[i], MANY);
+	os_options.sheaf_budget = 1;
+	sheaf_budget_follow();
+	assert_true(sheaf_budget_is_over());
+	call_for_ms(DECAY / 4);
+	assert_false(sheaf_budget_is_over());
+	for (unsigned int i = 0; i < CACHES; i++)
+		assert_true(slots_are_empty(idle[i]));
+	assert_true(stored(busy) > 0 && !slots_are_empty(busy));
+	os_options.sheaf_budget = MUCH;
+	sheaf_budget_follow();
 }
 
 static void a_cache_that_nobody_uses_goes(void **state)
@@ -508,8 +528,11 @@ static int set_up(void **state)
 	clock_stands = true;
 	pin(0);
 	busy = make("busy", 64, SLAB_NO_USER_FLAGS);
+	os_options.sheaf_budget = MUCH;
+	sheaf_budget_follow();
 	/* Larger ones would hold all that it uses, and it would call no slow path. */
 	assert_int_equal(kmem_cache_set_sheaf_capacity(busy, 60), 0);
+	assert_int_equal(kmem_cache_set_barn(busy, 0, (size_t)1 << 20), 0);
 	for (unsigned int i = 0; i < CACHES; i++) {
 		snprintf(name, sizeof(name), "idle-%u", i);
 		idle[i] = make(name, 64 + 8 * i, SLAB_NO_USER_FLAGS);
@@ -526,6 +549,7 @@ int main(void)
 		cmocka_unit_test(a_large_heap_goes_soon_after_a_pause),
 		cmocka_unit_test(a_burst_of_threads_is_over),
 		cmocka_unit_test(sheaves_that_lie_in_a_barn_go),
+		cmocka_unit_test(above_the_budget_what_nobody_uses_goes_soon),
 		cmocka_unit_test(a_cache_that_nobody_uses_goes),
 		cmocka_unit_test(empty_slabs_of_nolock_frees_go),
 		cmocka_unit_test(others_go_beside_nolock_frees),

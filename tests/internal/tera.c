@@ -183,7 +183,7 @@ static void tables_are_small(void **state)
 	assert_true(chunks + entries <= 10 * TIB / 8192);
 	assert_true(slabs + words + chunks <= 10 * TIB / 32);
 	/* Verify copies the pointers in sheaves, of which the budget bounds the objects. */
-	assert_true(10 * TIB / BUDGET_PART / sizeof(uint64_t) < SIZE_MAX / sizeof(void *));
+	assert_true(10 * TIB / 16 / sizeof(uint64_t) < SIZE_MAX / sizeof(void *));
 	/* The counts of a node's slabs, and the numbers of its pages, have 32 bits. */
 	assert_true(((size_t)UINT32_MAX << OS_PAGE_SHIFT) / TIB >= 15);
 }
@@ -231,11 +231,11 @@ static void budget_of_10_tib(void **state)
 	size_t limit = (size_t)sheaf_budget.limit, used = sheaf_budget_used();
 
 	(void)state;
-	sheaf_budget_set_limit(10 * TIB / BUDGET_PART);
+	sheaf_budget_set_limit(10 * TIB / 16);
 	sheaf_budget_add(sheaf_budget.limit + 1 - (intptr_t)used);
 	assert_true(sheaf_budget_is_over());
 	sheaf_stats(&stats);
-	assert_true(stats.sheaf_bytes == 10 * TIB / BUDGET_PART + 1);
+	assert_true(stats.sheaf_bytes == 10 * TIB / 16 + 1);
 	sheaf_budget_set_limit(limit);
 	sheaf_budget_add((intptr_t)used - (intptr_t)stats.sheaf_bytes);
 	assert_int_equal(sheaf_budget_used(), used);

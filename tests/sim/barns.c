@@ -22,10 +22,10 @@ enum {
 	BURSTS = 48,
 	WARM = BURSTS / 2, /* bursts until every pair has its objects */
 	OWN = 1000,	   /* objects of a batch that a CPU frees itself */
-	OWN_ROUNDS = 40,
-	MOST_CPUS = 64,	  /* of tests whose CPUs all work in parallel */
-	FEW = 300,	  /* they fit into a CPU's shard */
-	LITTLE = 8 << 20, /* memory that is soon used up */
+	OWN_ROUNDS = 96,   /* sheaves grow in the first half */
+	MOST_CPUS = 64,	   /* of tests whose CPUs all work in parallel */
+	FEW = 300,	   /* they fit into a CPU's shard */
+	LITTLE = 8 << 20,  /* memory that is soon used up */
 };
 
 static struct kmem_cache *s;
@@ -91,10 +91,7 @@ static void check_limits(unsigned int cpus_of_node, const char *when)
 	const struct sheaf_cache *cache = &s->sheaf;
 	size_t sheaf = sheaf_capacity(cache) * (size_t)cache->slab.size;
 	size_t sheaves = cache->barn_full + (size_t)cache->shard_full * cpus_of_node;
-	size_t node = (size_t)BARN_NODE_OBJECTS * cache->slab.size;
-	size_t budget = larger(cpus_of_node * BARN_CPU_BYTES,
-			       node < BARN_NODE_BYTES ? node : BARN_NODE_BYTES);
-	size_t wanted = larger(budget / sheaf, BARN_FLOOR);
+	size_t wanted = larger(cpus_of_node * BARN_CPU_BYTES / sheaf, BARN_FLOOR);
 	size_t two = BARN_CPU_BYTES / sheaf < 2 ? BARN_CPU_BYTES / sheaf : 2;
 
 	if (cache->shard_full < two)

@@ -84,14 +84,16 @@ static void use(struct kmem_cache *s)
 	give(s, objects, take(s, objects));
 }
 
-/* The memory of the sheaves that CPUs work with, if so many have used each cache. */
+/* The sheaves that CPUs work with, if so many have used each cache. */
 static size_t working(size_t cpus)
 {
 	size_t bytes = 0;
 
 	for (unsigned int i = 0; i < CACHES; i++)
 		if (caches_made[i])
-			bytes += WORKING * sheaf_bytes(sheaf_capacity(&caches_made[i]->sheaf));
+			bytes += WORKING *
+				 (size_t)sheaf_budget_of(&caches_made[i]->sheaf,
+							 sheaf_capacity(&caches_made[i]->sheaf));
 	return bytes * cpus;
 }
 
@@ -166,12 +168,13 @@ static int many(void *data)
 	sim_start(config);
 	make_caches();
 	/* Without a bound, this is what they want. */
+	sheaf_budget_set_limit(SIZE_MAX / 4);
 	use_all(4);
 	without = in_barns() / 4 * config->cpus;
 	most_in_barns = 0;
 	for (unsigned int i = 0; i < CACHES; i++)
 		kmem_cache_shrink(caches_made[i]);
-	sheaf_budget_set_limit(without / 4);
+	sheaf_budget_set_limit(working(config->cpus) + without / 4);
 	use_all(config->cpus);
 	printf("%u CPUs: barns of %u caches hold %zu KiB of %zu, and would hold %zu\n",
 	       config->cpus, CACHES, most_in_barns >> 10, at_most() >> 10, without >> 10);

@@ -503,15 +503,7 @@ static void count_sheaf(void *data, struct sheaf *sheaf)
 	struct counted *counted = data;
 
 	if (!(sheaf->capacity & SHEAF_OVERSIZE))
-		counted->bytes += sheaf_bytes(sheaf->capacity);
-}
-
-static void count_cell(struct counted *counted, uintptr_t cell)
-{
-	if (cell & BARN_FULL && !(cell & BARN_COUNTED))
-		sim_fail("a full sheaf does not count");
-	if (cell & BARN_COUNTED)
-		counted->bytes += sheaf_budget_of(counted->cache, barn_sheaf(cell)->capacity);
+		counted->bytes += (size_t)sheaf_budget_of(counted->cache, sheaf->capacity);
 }
 
 /* J1: there are no sheaves but those of these caches, and those that fibres prefilled. */
@@ -522,9 +514,6 @@ static void check_budget(void)
 	for (unsigned int i = 0; i < NR_CACHES; i++) {
 		counted.cache = &shared[i]->sheaf;
 		sheaf_for_each(&shared[i]->sheaf, count_sheaf, &counted);
-		if (shared[i]->sheaf.barns)
-			barn_for_each_cell (&shared[i]->sheaf, cell)
-				count_cell(&counted, *cell);
 	}
 	for (unsigned int i = 0; i < now->fibres; i++)
 		if (holders[i].sheaf) {

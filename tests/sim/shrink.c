@@ -76,7 +76,7 @@ static void count(unsigned int fibre, void *unused)
 	       (unsigned long long)few, FEW, (unsigned long long)many, MANY,
 	       (unsigned long long)empty);
 	fflush(stdout);
-	if (many > few + 10)
+	if (many > few + 50)
 		sim_fail("a partial slab more costs steps");
 	if (empty - many > STEPS_A_SLAB * (MANY - EMPTY))
 		sim_fail("an empty slab more costs more than %d steps", STEPS_A_SLAB);

@@ -107,7 +107,7 @@
 	NUMBER(stats_fd, "stats_fd=", 0, 1 << 20, 2, "print them to file descriptor N")            \
 	TEXT(stats_file, "stats_file=", "only if that is this file: device:inode")                 \
 	NUMBER(sheaf_budget, "sheaf_budget=", 1, 1 << 24, 0,                                       \
-	       "at most N MiB of objects in sheaves; by default, 1/16 of memory")                  \
+	       "at most N MiB of objects in sheaves; by default, a part of what is in use")        \
 	NUMBER(reserve, "reserve=", 2, 1 << 24, 0, "reserve at most N MiB of addresses for slabs") \
 	SWITCH(decay_never, "decay=never", "keep free memory until the program trims")             \
 	NUMBER(decay, "decay=", 0, 3600000, 1000,                                                  \

@@ -251,17 +251,10 @@ static bool put_empty_near(struct sheaf_cache *cache, struct sheaf *sheaf)
 	return cells_put_empty(&shard, sheaf, os_load_relaxed(&cache->one_way));
 }
 
-/* An empty sheaf that took the place of a full one counts as that one did. */
-static bool keeps_count(const struct barn_cell *cell, const struct sheaf *empty)
-{
-	return empty && cell->counted == empty->capacity && !sheaf_budget_is_short();
-}
-
 void barn_finish(struct sheaf_cache *cache, struct barn_cell *cell, struct sheaf *sheaf)
 {
 	bool full = sheaf && sheaf->size;
 	struct barn *barn;
-	uint32_t counted;
 
 	/* SHEAF-H3: the cell still shows what was taken out of it. Its sheaf is full, or empty. */
 	os_assert((os_peek(cell->at) & BARN_TRANSIT) && (!full || sheaf->size == sheaf->capacity));
@@ -270,10 +263,7 @@ void barn_finish(struct sheaf_cache *cache, struct barn_cell *cell, struct sheaf
 	if (cell->far && full && os.node_of_row[cell->cpu] == cell->node &&
 	    barn_sheaf(os_load_relaxed(cell->at)) != sheaf)
 		barn_note_imbalance(cache, cell->cpu, true);
-	counted = full || keeps_count(cell, sheaf) ? sheaf->capacity : 0;
-	sheaf_budget_change(cache, cell->counted, counted);
-	os_store_release(cell->at,
-			 (uintptr_t)sheaf | (full ? BARN_FULL : 0) | (counted ? BARN_COUNTED : 0));
+	os_store_release(cell->at, (uintptr_t)sheaf | (full ? BARN_FULL : 0));
 	barn = barn_of(cache, cell->node, false);
 	if (sheaf)
 		forget_found_none(barn, full);

@@ -22,11 +22,11 @@
  * visits every cell is in barn_all.c.
  *
  * Limits. A node may hold BARN_CPU_BYTES of free objects for each of its CPUs that has used the
- * barn, or up to 32 times that if a CPU's batches did not fit (flow.c); at least BARN_NODE_OBJECTS
- * or BARN_NODE_BYTES, whichever is less, and BARN_FLOOR sheaves, or BARN_FLOOR_BYTES and two if
- * that is less. Three quarters of a CPU's part are for its shard, or two sheaves if the part has
- * room for two; the rest is for the blocks. Limits set by the user apply to a whole node, are
- * divided among the CPUs that may use it, and do not grow.
+ * barn, or up to 32 times that if a CPU's batches did not fit (flow.c); at least BARN_FLOOR
+ * sheaves, or BARN_FLOOR_BYTES and two if that is less. Three quarters of a CPU's part are for its
+ * shard, or two sheaves if the part has room for two; the rest is for the blocks. Limits set by
+ * the user apply to a whole node, are divided among the CPUs that may use it, and do not grow. All
+ * barns together have a limit, too: budget.h.
  *
  * Invariants
  *  BARN-N1. A shard with a sheaf, or with a cell in transit, has its bit set in `used`. Bits are
@@ -57,13 +57,9 @@
  * Refills that look in other nodes' barns first, after one that found no memory on this node. Half:
  * two more page locks in as many refills; double: memory that is free again is found later.
  */
-#define BARN_NODE_OUT 64
-/* A node may always have this much, however few CPUs use it: batches of one thread, as with the
- * kernel's barn. */
-#define BARN_NODE_OBJECTS 4096
-#define BARN_NODE_BYTES	  ((size_t)1 << 20)
-#define BARN_FLOOR	  10		    /* sheaves it may always have: the kernel's number */
-#define BARN_FLOOR_BYTES  ((size_t)2 << 20) /* of larger sheaves, and two more */
+#define BARN_NODE_OUT	 64
+#define BARN_FLOOR	 10		   /* sheaves it may always have: the kernel's number */
+#define BARN_FLOOR_BYTES ((size_t)2 << 20) /* of larger sheaves, and two more */
 /* A block is 512 bytes; with 7 blocks, the pointers to them and the words that are searched first
  * fit into one line. */
 #define BARN_BLOCK_CELLS 63
@@ -79,7 +75,6 @@
 #define BARN_PHASE   ((uintptr_t)4)  /* of a cell in transit */
 #define BARN_SEEN    ((uintptr_t)8)  /* by another CPU, since it was put here */
 #define BARN_OLD     ((uintptr_t)16) /* nobody used it since idle.c last looked */
-#define BARN_COUNTED ((uintptr_t)32) /* its sheaf's objects count (budget.h); each full one's do */
 #define BARN_TAGS    ((uintptr_t)63)
 
 struct barn_block {
@@ -142,7 +137,6 @@ static inline struct sheaf *barn_sheaf(uintptr_t cell)
 struct barn_cell {
 	uintptr_t *at, *saw; /* the first shard with sheaves that no other CPU had seen, or NULL */
 	unsigned int cpu, node;
-	uint32_t counted; /* the capacity of the sheaf that was in it, if BARN_COUNTED; or 0 */
 	bool may_be_full, far;
 };
 

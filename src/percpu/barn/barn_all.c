@@ -95,8 +95,6 @@ struct sheaf *barn_take_all(struct sheaf_cache *cache)
 		if (!cell)
 			continue;
 		sheaf = barn_sheaf(cell);
-		if (cell & BARN_COUNTED)
-			sheaf_budget_change(cache, sheaf->capacity, 0);
 		sheaf->next = list;
 		list = sheaf;
 	}

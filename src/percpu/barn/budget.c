@@ -4,6 +4,8 @@
 
 #include "os/machine.h"
 #include "os/options/options.h"
+#include "page/decay.h"
+#include "page/page.h"
 
 /* All parts together are this part of the limit. Half: CPUs that send each other sheaves write the
  * shared sum twice as often; double: barns hold up to an eighth too much, or too little. */
@@ -25,9 +27,15 @@ static void add_part(struct part *part)
 		os_fetch_add_relaxed(&sheaf_budget.used, bytes - added);
 }
 
+static void set_share(intptr_t limit)
+{
+	os_store_relaxed(&sheaf_budget.share, limit / PARTS_PART / (intptr_t)os.nr_cpus);
+}
+
 void sheaf_budget_set_limit(size_t bytes)
 {
-	os_store_relaxed(&sheaf_budget.share, (intptr_t)(bytes / PARTS_PART / os.nr_cpus));
+	set_share((intptr_t)bytes);
+	os_store_relaxed(&sheaf_budget.set_at, os_now_ms());
 	os_store_relaxed(&sheaf_budget.limit, (intptr_t)bytes);
 	/* They may be above the new share. */
 	for (uint32_t cpu = 0; cpu < os.nr_cpus; cpu++)
@@ -35,11 +43,36 @@ void sheaf_budget_set_limit(size_t bytes)
 			add_part(&parts[cpu]);
 }
 
-void sheaf_budget_init(void)
+static size_t limit_now(void)
 {
 	size_t wanted = (size_t)os_options.sheaf_budget << 20;
 
-	sheaf_budget_set_limit(wanted ? wanted : os_load_relaxed(&os.memory) / BUDGET_PART);
+	return wanted ? wanted : page_bound();
+}
+
+void sheaf_budget_init(void)
+{
+	os_store_relaxed(&decay_time.cpus, os.nr_allowed);
+	sheaf_budget_set_limit(limit_now());
+}
+
+void sheaf_budget_follow(void)
+{
+	intptr_t limit = (intptr_t)limit_now();
+
+	os_store_relaxed(&sheaf_budget.set_at, os_now_ms());
+	if (limit == os_load_relaxed(&sheaf_budget.limit))
+		return;
+	set_share(limit);
+	os_store_relaxed(&sheaf_budget.limit, limit);
+}
+
+/* The program may use more by now than when the limit was set. */
+bool sheaf_budget_is_over_now(void)
+{
+	if (os_now_ms() != os_load_relaxed(&sheaf_budget.set_at))
+		sheaf_budget_follow();
+	return os_load_relaxed(&sheaf_budget.used) > os_load_relaxed(&sheaf_budget.limit);
 }
 
 void sheaf_budget_add(intptr_t bytes)

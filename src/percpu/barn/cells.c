@@ -4,7 +4,6 @@
 
 #include "os/assert.h"
 #include "os/atomic.h"
-#include "percpu/barn/budget.h"
 
 /* Put a cell in transit if it still holds the value that was read. Returns the sheaf, or NULL. */
 static struct sheaf *begin_at(const struct barn_search *s, uintptr_t *at, uintptr_t cell)
@@ -14,7 +13,6 @@ static struct sheaf *begin_at(const struct barn_search *s, uintptr_t *at, uintpt
 	if (!os_cmpxchg(at, &cell, (uintptr_t)sheaf | barn_transit(s->cache)))
 		return NULL;
 	s->found->at = at;
-	s->found->counted = cell & BARN_COUNTED ? sheaf->capacity : 0;
 	return sheaf;
 }
 
@@ -65,23 +63,18 @@ static __attribute__((unused)) bool is_in_no_cell(const struct cells *cells,
 }
 
 /* Put it into a free cell, or else into the cell of an empty sheaf, which is taken out. */
-static bool put_full(const struct sheaf_cache *cache, const struct cells *cells,
-		     struct sheaf *sheaf, struct sheaf **displaced)
+static bool put_full(const struct cells *cells, struct sheaf *sheaf, struct sheaf **displaced)
 {
-	uintptr_t full = (uintptr_t)sheaf | BARN_FULL | BARN_COUNTED, empty = 0;
-	/* From then on it may be another thread's. */
-	uint32_t capacity = sheaf->capacity;
+	uintptr_t full = (uintptr_t)sheaf | BARN_FULL, empty = 0;
 	unsigned int at = 0;
 
 	/* SHEAF-H1, SHEAF-H4, PREFILL-F3 */
-	os_assert(sheaf->size == capacity && is_in_no_cell(cells, sheaf));
+	os_assert(sheaf->size == sheaf->capacity && is_in_no_cell(cells, sheaf));
 	for (unsigned int i = 0; i < cells->limit && i < cells->n; i++) {
 		uintptr_t cell = os_load_relaxed(&cells->at[i]);
 
-		if (!cell && os_cmpxchg(&cells->at[i], &cell, full)) {
-			sheaf_budget_change(cache, 0, capacity);
+		if (!cell && os_cmpxchg(&cells->at[i], &cell, full))
 			return true;
-		}
 		if (!(cell & (BARN_FULL | BARN_TRANSIT))) {
 			empty = cell;
 			at = i;
@@ -90,7 +83,6 @@ static bool put_full(const struct sheaf_cache *cache, const struct cells *cells,
 	if (!empty || !os_cmpxchg(&cells->at[at], &empty, full))
 		return false;
 	*displaced = barn_sheaf(empty);
-	sheaf_budget_change(cache, empty & BARN_COUNTED ? (*displaced)->capacity : 0, capacity);
 	return true;
 }
 
@@ -121,7 +113,7 @@ bool cells_put_empty(const struct cells *cells, struct sheaf *sheaf, bool below)
 struct sheaf *cells_search(const struct barn_search *s, const struct cells *cells)
 {
 	if (s->put && s->put->size)
-		return put_full(s->cache, cells, s->put, s->displaced) ? s->put : NULL;
+		return put_full(cells, s->put, s->displaced) ? s->put : NULL;
 	if (s->put)
 		return cells_put_empty(cells, s->put, false) ? s->put : NULL;
 	return find_cell(s, cells);

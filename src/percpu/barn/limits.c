@@ -61,13 +61,6 @@ static struct limits read_limits(const struct sheaf_cache *cache)
 	return limits;
 }
 
-static size_t bytes_of_node(const struct sheaf_cache *cache, size_t of_cpus)
-{
-	size_t some = least(BARN_NODE_BYTES, (size_t)BARN_NODE_OBJECTS * cache->slab.size);
-
-	return of_cpus > some ? of_cpus : some;
-}
-
 /* In a forked child, the page is shared with the parent until it is written. */
 static void store_changed(uint32_t *limit, size_t now)
 {
@@ -84,7 +77,7 @@ static void compute_limits(struct sheaf_cache *cache, const struct limits *from)
 	 * adds its own budget. */
 	if ((from->objects || from->bytes) && cpus < os.node_allowed)
 		cpus = os.node_allowed;
-	sheaves = from->bytes ? from->bytes : bytes_of_node(cache, from->cpu_bytes * cpus);
+	sheaves = from->bytes ? from->bytes : from->cpu_bytes * cpus;
 	sheaves /= sheaf_bytes;
 	if (from->objects)
 		sheaves = least(sheaves, from->objects / from->capacity);

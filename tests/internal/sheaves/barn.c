@@ -161,7 +161,7 @@ static void far_sheaf_moves_here(void **state)
 	assert_null(barn_begin_empty(cache, os_node(), NULL, &cell));
 	assert_ptr_equal(barn_begin_empty(cache, os_node(), NULL, &cell), empty);
 	barn_finish(cache, &cell, full);
-	assert_int_equal(cells_of(other)[0], (uintptr_t)full | BARN_FULL | BARN_COUNTED);
+	assert_int_equal(cells_of(other)[0], (uintptr_t)full | BARN_FULL);
 	assert_int_equal(sheaves_in(here), 0);
 }
 
@@ -178,7 +178,7 @@ static void far_sheaf_is_put_back(void **state)
 	*turns = 0;
 	assert_ptr_equal(begin_full(&cell), full);
 	barn_finish(cache, &cell, full);
-	assert_int_equal(cells_of(other)[0], (uintptr_t)full | BARN_FULL | BARN_COUNTED);
+	assert_int_equal(cells_of(other)[0], (uintptr_t)full | BARN_FULL);
 	assert_int_equal(*turns, 0);
 	assert_ptr_equal(begin_full(&cell), full);
 	barn_finish(cache, &cell, NULL);
@@ -245,8 +245,7 @@ static void full_sheaf_displaces_an_empty_one(void **state)
 	assert_true(barn_put_full(cache, os_node(), full, &displaced));
 	assert_ptr_equal(displaced, others[cache->shard_full - 1]);
 	assert_int_equal(sheaves_in(here), SLOT_CELLS);
-	assert_int_equal(cells_of(here)[cache->shard_full - 1],
-			 (uintptr_t)full | BARN_FULL | BARN_COUNTED);
+	assert_int_equal(cells_of(here)[cache->shard_full - 1], (uintptr_t)full | BARN_FULL);
 }
 
 static void displaced_sheaf_finds_another_place(void **state)
@@ -312,12 +311,11 @@ static void limits_hold(void **state)
 	puts = put_all();
 	assert_int_equal(puts, BARN_FLOOR);
 	take_all(puts);
-	/* The budget of this CPU, and of the other one if that shard is used; the minimum of the
-	 * node is more, here or there. */
+	/* The part of this CPU. */
 	sheaf_set_barn(cache, 0, 0);
 	assert_true(os.nr_allowed == 1 && barn()->nr_used == 1);
 	assert_int_equal(cache->shard_full + cache->barn_full,
-			 BARN_NODE_OBJECTS / sheaf_capacity(cache));
+			 BARN_CPU_BYTES / cache->slab.size / sheaf_capacity(cache));
 	sheaf_set_capacity(cache, 1024);
 	assert_int_equal(cache->shard_full, 2);
 	assert_int_equal(cache->barn_full, BARN_FLOOR - 2);

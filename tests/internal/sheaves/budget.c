@@ -6,21 +6,24 @@
 #include "percpu/barn/budget.h"
 
 #include <sched.h>
+#include <sheaf/kmalloc.h>
 #include <sheaf/stats.h>
 
 #include "cache/cache.h"
 #include "kit/cache.h"
+#include "kit/clock.h"
 #include "kit/process.h"
 #include "kit/unit.h"
 #include "os/machine.h"
 #include "os/memory.h"
 #include "os/options/options.h"
+#include "page/page.h"
 #include "percpu/sheaf.h"
 
 enum {
 	SIZE = 256,
 	CAPACITY = 28,
-	SHEAVES = 20, /* of a batch: more than slots hold, less than a barn */
+	SHEAVES = 12, /* of a batch: more than slots hold, less than a barn */
 	OBJECTS = SHEAVES * CAPACITY,
 	SHEAF = SIZE * CAPACITY, /* bytes */
 	ROOM = 2 * CAPACITY,
@@ -52,6 +55,7 @@ static int set_up(void **state)
 {
 	(void)state;
 	pin((unsigned int)sched_getcpu());
+	clock_stands = true; /* No round of housekeeping changes the limit. */
 	s = new_cache(CAPACITY);
 	usual = (size_t)sheaf_budget.limit;
 	return 0;
@@ -86,14 +90,21 @@ static void allow_no_more(void)
 	sheaf_budget_set_limit(sheaf_budget_used());
 }
 
-static void limit_is_a_part_of_memory(void **state)
+static void limit_follows_the_program(void **state)
 {
-	struct sheaf_stats stats;
+	size_t before, more = 64 << 20;
+	void *block;
 
 	(void)state;
-	sheaf_stats(&stats);
-	assert_int_equal(stats.sheaf_budget, os_memory() / BUDGET_PART);
-	assert_true(stats.sheaf_bytes <= stats.sheaf_budget);
+	clock_pass_ms(10000);
+	sheaf_budget_follow();
+	before = (size_t)sheaf_budget.limit;
+	assert_int_equal(before, page_bound());
+	block = kvmalloc(more, GFP_KERNEL);
+	assert_non_null(block);
+	sheaf_budget_follow();
+	assert_in_range(sheaf_budget.limit, before + more / 32, before + more / 8);
+	kvfree(block);
 }
 
 static void the_option_sets_the_limit(void **state)
@@ -108,7 +119,8 @@ static void the_option_sets_the_limit(void **state)
 	os_options.sheaf_budget = 0;
 }
 
-static void sheaves_count_while_they_are_in_a_barn(void **state)
+/* Wherever they are, and whether they are full. */
+static void sheaves_count_from_make_to_free(void **state)
 {
 	size_t before = bytes();
 
@@ -116,60 +128,26 @@ static void sheaves_count_while_they_are_in_a_barn(void **state)
 	/* BUDGET-J1 */
 	take_batch();
 	free_batch();
-	assert_in_range(bytes() - before, (SHEAVES - 2) * SHEAF, (SHEAVES + 2) * SHEAF);
-	/* They become empty, and most count as before: soon they are full again. */
+	assert_in_range(bytes() - before, SHEAVES * SHEAF, (SHEAVES + 1) * SHEAF);
+	/* They become empty, and soon they are full again. */
 	before = bytes();
 	take_batch();
-	assert_in_range(bytes(), before - SHEAVES / 2 * SHEAF, before);
+	assert_int_equal(bytes(), before);
 	free_batch();
 	assert_int_equal(bytes(), before);
 	kmem_cache_shrink(s);
 	assert_true(look(s).objects_in_sheaves == 0);
-	kmem_cache_destroy(s);
-	s = new_cache(CAPACITY);
-	assert_true(bytes() <= before - (SHEAVES - 2) * SHEAF);
+	assert_true(bytes() <= before - SHEAVES * SHEAF);
 }
 
-/* When more than half of the limit is used, other caches may need what empty ones would keep. */
-static void empty_sheaves_count_as_what_they_are(void **state)
-{
-	size_t before = bytes();
-
-	(void)state;
-	take_batch();
-	free_batch();
-	sheaf_budget_set_limit(bytes() + SHEAF);
-	take_batch();
-	assert_true(look(s).barn_empty >= SHEAVES / 2);
-	assert_true(bytes() <= before + (SHEAVES / 2 + 2) * SHEAF);
-	free_batch();
-	assert_true(look(s).barn_full >= SHEAVES - 3);
-	assert_true(bytes() >= before + (SHEAVES - 3) * SHEAF);
-}
-
-/* A few of large blocks would keep other caches from their barns. */
-static void sheaves_in_slots_do_not_count(void **state)
-{
-	size_t before = bytes();
-	void *block;
-
-	(void)state;
-	for (size_t size = 32 << 10; size <= 1 << 20; size *= 2) {
-		block = kmalloc(size, GFP_KERNEL);
-		assert_non_null(block);
-		kfree(block);
-	}
-	assert_true(bytes() <= before + (32 << 10));
-}
-
-static void prefilled_sheaves_do_not_count(void **state)
+static void prefilled_sheaves_count(void **state)
 {
 	size_t before = bytes();
 	struct slab_sheaf *lent = kmem_cache_prefill_sheaf(s, GFP_KERNEL, CAPACITY);
 
 	(void)state;
 	assert_non_null(lent);
-	assert_int_equal(bytes() - before, sheaf_bytes(CAPACITY));
+	assert_int_equal(bytes() - before, SHEAF);
 	sheaf_budget_set_limit(before);
 	kmem_cache_return_sheaf(s, GFP_KERNEL, lent);
 	assert_int_equal(look(s).barn_full, 0);
@@ -282,37 +260,6 @@ static void full_sheaves_take_no_place(void **state)
 	sheaf_budget_set_limit(before);
 	free_batch();
 	assert_int_equal(look(s).barn_full, 0);
-}
-
-/* A full one takes the cell of an empty one, which counted as much. */
-static void displaced_sheaf_no_longer_counts(void **state)
-{
-	struct slab_sheaf *lent[SHEAVES];
-	uint64_t empty;
-	size_t before;
-	int i = 0;
-
-	(void)state;
-	for (; i < SHEAVES; i++) {
-		lent[i] = kmem_cache_prefill_sheaf(s, GFP_KERNEL, CAPACITY);
-		assert_non_null(lent[i]);
-	}
-	assert_int_equal(kmem_cache_set_barn(s, SHEAVES / 2 * CAPACITY, 0), 0);
-	take_batch();
-	free_batch();
-	take_batch();
-	/* Until there is no free cell left. */
-	empty = look(s).barn_empty;
-	do {
-		assert_true(i > 0);
-		before = bytes();
-		kmem_cache_return_sheaf(s, GFP_KERNEL, lent[--i]);
-	} while (look(s).barn_empty == empty);
-	assert_int_equal(look(s).barn_empty, empty - 1);
-	assert_true(bytes() <= before);
-	while (i > 0)
-		kmem_cache_return_sheaf(s, GFP_KERNEL, lent[--i]);
-	free_batch();
 }
 
 static void other_caches_count(void **state)
@@ -451,22 +398,16 @@ static void fork_in_the_middle(void **state)
 int test_budget(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(limit_is_a_part_of_memory, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(limit_follows_the_program, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(the_option_sets_the_limit, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(sheaves_count_while_they_are_in_a_barn, set_up,
-						tear_down),
-		cmocka_unit_test_setup_teardown(empty_sheaves_count_as_what_they_are, set_up,
-						tear_down),
-		cmocka_unit_test_setup_teardown(sheaves_in_slots_do_not_count, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(prefilled_sheaves_do_not_count, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(sheaves_count_from_make_to_free, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(prefilled_sheaves_count, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(oversize_sheaves_do_not_count, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(oversize_sheaf_is_never_kept, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(full_sheaves_are_flushed, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(barn_goes_down_with_use, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(barn_fills_up_to_the_budget, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(full_sheaves_take_no_place, set_up, tear_down),
-		cmocka_unit_test_setup_teardown(displaced_sheaf_no_longer_counts, set_up,
-						tear_down),
 		cmocka_unit_test_setup_teardown(other_caches_count, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(returned_sheaf_is_not_filled, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(sheaves_grow_when_there_is_room, set_up, tear_down),

@@ -11,6 +11,7 @@
 
 #include "cache/paths.h"
 #include "kit/cache.h"
+#include "kit/clock.h"
 #include "kit/process.h"
 #include "kit/unit.h"
 #include "os/machine.h"
@@ -341,6 +342,8 @@ static int set_up(void **state)
 {
 	(void)state;
 	pin(0);
+	clock_stands = true; /* No round of housekeeping changes the limit. */
+	sheaf_budget_set_limit((size_t)64 << 20);
 	s = kmem_cache_create("growth", SIZE, NULL, SLAB_NO_MERGE);
 	assert_non_null(s);
 	/* A handle's next cache finds the hints of the last one. */
@@ -353,6 +356,7 @@ static int tear_down(void **state)
 	(void)state;
 	assert_int_equal(kmem_cache_verify(s), 0);
 	kmem_cache_destroy(s);
+	sheaf_budget_init();
 	return 0;
 }
 
