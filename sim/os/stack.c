@@ -27,7 +27,3 @@ const char *os_stack_module(uintptr_t ip, size_t *offset)
 	(void)ip, (void)offset;
 	return NULL;
 }
-
-void os_stack_prepare(void)
-{
-}

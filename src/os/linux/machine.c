@@ -14,7 +14,6 @@
 #include "os/memory_tools.h"
 #include "os/options/options.h"
 #include "os/should_fail.h"
-#include "os/unwind/stack.h"
 
 struct os_machine os;
 
@@ -52,7 +51,6 @@ void os_init(void)
 	/* Other programs rarely need it, and a sandbox may not expect the system call. */
 	if (*os_options.slab_debug)
 		thread_find_number();
-	os_stack_prepare();
 }
 
 void os_forget_nodes(void)

@@ -160,13 +160,6 @@ unsigned int os_stack_walk(uintptr_t *ip, unsigned int n)
 }
 #endif
 
-void os_stack_prepare(void)
-{
-	uintptr_t ip;
-
-	os_stack_walk(&ip, 1);
-}
-
 size_t os_stack(char *text, size_t size)
 {
 	uintptr_t ip[OS_STACK_DEPTH] = {0};

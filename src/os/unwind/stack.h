@@ -14,7 +14,7 @@
  *      in the installed static library (packaging/make-static), and in the single file
  *      (packaging/make-single-file). Inline functions of the headers have no frame in any build.
  *
- * Locks: none. Callers: os/report/misuse.c, src/debug/; os_init() for os_stack_prepare().
+ * Locks: none. Callers: os/report/misuse.c, src/debug/.
  */
 #ifndef SHEAF_OS_STACK_H
 #define SHEAF_OS_STACK_H
@@ -29,9 +29,6 @@
 /* Write "module(symbol+offset) ...", innermost first, as backtrace_symbols() does; addr2line takes
  * the module and the offset. Returns its length; 0: unknown. */
 size_t os_stack(char *text, size_t size) OS_COLD;
-
-/* Do now what the first walk would have to do, perhaps in a signal handler. */
-void os_stack_prepare(void);
 
 /* os_stack() in two steps: the return addresses, at most n, and later the text of one of them,
  * which may be longer than `size`. The module may be gone by then: the text is then the address. */

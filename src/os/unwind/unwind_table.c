@@ -15,8 +15,8 @@
 #define FORM_TABLE    0x3b
 
 /* The unwinder of the C compiler, which knows the tables of programs that are linked without an
- * index: static ones. */
-extern const void *_Unwind_Find_FDE(void *pc, void *bases[3]);
+ * index: static ones, which contain it. Weak, so that libsheaf.so does not load it. */
+extern const void *_Unwind_Find_FDE(void *pc, void *bases[3]) __attribute__((weak));
 
 struct bytes {
 	const uint8_t *from, *end;
@@ -70,7 +70,7 @@ static uintptr_t find_description(const struct dl_find_object *module, uintptr_t
 	void *bases[3];
 
 	if (!header)
-		return (uintptr_t)_Unwind_Find_FDE((void *)pc, bases);
+		return _Unwind_Find_FDE ? (uintptr_t)_Unwind_Find_FDE((void *)pc, bases) : 0;
 	if (!find_part(module, (uintptr_t)header, PF_R, &part) || part.end - header < 12 ||
 	    header[0] != 1 || header[1] != FORM_RELATIVE || header[2] != FORM_COUNT ||
 	    header[3] != FORM_TABLE)

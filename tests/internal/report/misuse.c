@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Reports of misuse: their number, their stacks, and the abort by panic_on_warn. */
-#include <dlfcn.h>
 #include <signal.h>
 #include <string.h>
 
@@ -51,20 +50,6 @@ __attribute__((noinline)) void written_here(void)
 	__asm__ volatile("");
 }
 
-#ifdef DLFO_STRUCT_HAS_EH_DBASE
-static unsigned int finds;
-
-/* Replaces the loader's function, and calls it. */
-int _dl_find_object(void *address, struct dl_find_object *found)
-{
-	int (*real)(void *, struct dl_find_object *);
-
-	*(void **)&real = dlsym(RTLD_NEXT, "_dl_find_object");
-	finds++;
-	return real(address, found);
-}
-#endif
-
 static bool no_stacks(void)
 {
 	char text[512];
@@ -73,16 +58,6 @@ static bool no_stacks(void)
 		return false;
 	print_message("this C library does not find unwind tables without a lock\n");
 	return true;
-}
-
-/* The loader's function is not first called in a report, which a signal handler may make. */
-static void loader_is_asked_before_a_report(void **state)
-{
-	(void)state;
-	kmem_cache_destroy(make("first", 64, 0));
-#ifdef DLFO_STRUCT_HAS_EH_DBASE
-	assert_true(finds > 0);
-#endif
 }
 
 /* The first 5, the 10th, the 100th and the 1000th are written; each cache has its own count. */
@@ -311,7 +286,6 @@ static void wrong_arguments_are_misuse(void **state)
 int test_misuse(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(loader_is_asked_before_a_report), /* the first use */
 		cmocka_unit_test(a_thousand_are_a_few_lines),
 		cmocka_unit_test(a_report_says_who_called),
 		cmocka_unit_test(a_kept_line_has_the_stack_of_its_maker),
