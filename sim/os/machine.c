@@ -24,7 +24,7 @@ void os_init(void)
 	os.nr_cpus = sim.config.cpus;
 	os.nr_nodes = sim.config.nodes;
 	os.page_size = sim.config.page_size ? sim.config.page_size : OS_PAGE;
-	os.memory = os_memory();
+	os.memory = SIZE_MAX;
 	for (uint32_t cpu = 0; cpu < os.nr_cpus; cpu++) {
 		os.node_of_row[cpu] = prices ? prices->node_of_cpu[cpu]
 					     : (uint16_t)(cpu * os.nr_nodes / os.nr_cpus);

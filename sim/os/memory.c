@@ -77,11 +77,6 @@ size_t os_address_limit(void)
 	return ADDRESS_LIMIT;
 }
 
-size_t os_memory(void)
-{
-	return SIZE_MAX;
-}
-
 bool os_memory_refresh(void)
 {
 	return false;

@@ -19,8 +19,10 @@
 #define PRESSED_MS (OS_PRESSURE_WINDOW_US / 1000 + 500)
 
 /* How often the available memory is read, in some 30 µs. Half: twice the cost; double: the process
- * holds too much for two seconds after its group was given less. */
-#define MEMORY_MS 1000
+ * holds too much for two seconds after its group was given less. And the pages that are held before
+ * it is first read: a small program needs no limit of them. */
+#define MEMORY_MS   1000
+#define MEMORY_FROM (((size_t)1 << 20) / OS_PAGE)
 
 static struct {
 	uint32_t running;	 /* a thread does a round */
@@ -44,12 +46,13 @@ static void count_cpus(void)
 }
 
 /* Its control group may grant the process less than before, or more. */
-static void see_memory(uint32_t now)
+static void see_memory(uint32_t now, size_t from)
 {
-	if (now - house.looked_at < MEMORY_MS)
+	uint32_t before = os_load_relaxed(&house.looked_at);
+
+	if (before ? now - before < MEMORY_MS : os_load_relaxed(&page_limit.held) <= from)
 		return;
-	house.looked_at = now;
-	count_cpus();
+	os_store_relaxed(&house.looked_at, now);
 	if (!os_memory_refresh())
 		return;
 	quarantine_fit();
@@ -62,7 +65,8 @@ static bool do_round(uint32_t now)
 
 	os_assert(os_holds_nothing("begins a round of housekeeping")); /* HOUSEKEEPING-K2 */
 	os_assert(os_peek(&house.running));			       /* HOUSEKEEPING-K1 */
-	see_memory(now);
+	see_memory(now, MEMORY_FROM);
+	count_cpus();
 	sheaf_budget_follow();
 	more = page_decay(house.node++ % os.nr_nodes);
 	return passes_go_on(now) | more;
@@ -179,6 +183,17 @@ void housekeep(void)
 		do_round(now);
 		catch_up(now, now - last);
 	}
+	end_round();
+}
+
+void housekeeping_know_memory(void)
+{
+	uint32_t idle = 0;
+	OS_KEEP_ERRNO;
+
+	if (!os_cmpxchg(&house.running, &idle, 1))
+		return;
+	see_memory(os_now_ms(), 0);
 	end_round();
 }
 

@@ -12,8 +12,8 @@
  *
  * Invariants
  *  MACHINE-M1. `os` is written by os_init(), and by os_forget_nodes() before memory is reserved, so
- *      before any other thread can see a cache; later, only `watched` and `memory` change, and
- *      `counting` in a forked child. Argued: nothing else assigns to it.
+ *      before any other thread can see a cache; later, only `watched`, `memory` and `quota`
+ *      change, and `counting` in a forked child. Argued: nothing else assigns to it.
  *  MACHINE-M2. Every row that a section can compute, and every number that os_cpu() returns, is
  *      below os.nr_cpus. If the system has, or may have, CPU numbers beyond, no section runs: rows
  *      are then CPU numbers modulo os.nr_cpus.
@@ -75,11 +75,13 @@ struct os_machine {
 	uint32_t nr_stand_ins; /* as many as fit into OS_MAX_ROWS */
 	uint32_t nr_nodes;
 	uint32_t nr_cpu_nodes; /* those with CPUs: others have only memory, or nothing */
-	uint32_t quota;	       /* CPUs whose time its control group then had; 0: all */
-	uint32_t nr_allowed;   /* CPUs on which it was allowed to run then; at most the quota */
+	uint32_t quota;	       /* CPUs whose time its control group grants; 0: all, or unknown */
+	uint32_t nr_allowed;   /* CPUs on which it was allowed to run then */
 	uint32_t node_allowed; /* CPUs of the node that has most of them */
 	size_t page_size;      /* the system's page size: see os/memory.h */
-	size_t memory;	       /* os_memory(), at most a second ago while the library is in use */
+	/* Bytes of memory of the machine, or what the control group grants of it, at most a second
+	 * ago while much is in use; SIZE_MAX where that is unknown. */
+	size_t memory;
 	uint16_t node_of_row[OS_MAX_ROWS];
 	/* CPUs behind one last-level cache have the same number. */
 	uint16_t llc_of_cpu[OS_MAX_ROWS];
@@ -120,6 +122,14 @@ void os_after_fork(void);
 static inline bool os_watched(void)
 {
 	return os_unlikely(os_load_relaxed(&os.watched));
+}
+
+/* This many CPUs, or fewer if the process's control group does not grant their time. */
+static inline unsigned int os_within_quota(unsigned int cpus)
+{
+	unsigned int quota = os_load_relaxed(&os.quota);
+
+	return quota && cpus > quota ? quota : cpus;
 }
 
 static inline unsigned int os_node(void)

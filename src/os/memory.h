@@ -50,10 +50,8 @@ bool os_allow_reads(void *address, size_t size);
 /* The most bytes of addresses that this process may use (ulimit -v), or can use without too high a
  * cost. */
 size_t os_address_limit(void);
-/* Bytes of memory of the machine, or what the control group of this process may use of it; SIZE_MAX
- * where that is unknown. */
-size_t os_memory(void);
-/* Read it into os.memory again. Returns true if it has changed. Some system calls. */
+/* Read os.memory and os.quota, which are unknown at first. Returns true if the memory has changed.
+ * Some 15 system calls; one thread at a time. */
 bool os_memory_refresh(void);
 /* Make reserved addresses usable; they read as zero. Returns false if the system has no memory. */
 bool os_commit(void *address, size_t size);

@@ -64,10 +64,6 @@ void os_find_places(void)
 		os.nr_allowed += allowed;
 		os.node_allowed = allowed > os.node_allowed ? allowed : os.node_allowed;
 	}
-	if (os.quota && os.nr_allowed > os.quota)
-		os.nr_allowed = os.quota;
-	if (os.node_allowed > os.nr_allowed)
-		os.node_allowed = os.nr_allowed;
 	add_stand_ins();
 }
 

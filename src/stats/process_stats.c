@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "cache/block.h"
+#include "cache/housekeeping.h"
 #include "cache/shrinkers.h"
 #include "os/atomic.h"
 #include "os/counters.h"
@@ -67,7 +68,8 @@ void stats_read_process(struct sheaf_stats *out)
 	out->mapped_bytes = map_bytes();
 	out->rcu_bytes = grace_bytes();
 	out->sheaf_bytes = sheaf_budget_used();
-	out->sheaf_budget = (uint64_t)sheaf_budget.limit;
+	housekeeping_know_memory();
+	out->sheaf_budget = (uint64_t)os_load_relaxed(&sheaf_budget.limit);
 	os_resident(&resident, &peak);
 	out->resident_bytes = resident;
 	out->peak_resident_bytes = peak;

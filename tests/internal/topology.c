@@ -13,6 +13,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
+#include "internal/kit/invented_machine.h"
 #include "kit/cache.h"
 #include "kit/capture.h"
 #include "kit/check.h"
@@ -62,6 +63,18 @@ static void holes_between_nodes(void)
 	CHECK(os.nr_nodes == 10 && os.node_of_row[20] == 8 && os.node_of_row[40] == 9);
 	CHECK(os.memory_of_node[8] == 8 && os.memory_of_node[9] == 8);
 	CHECK(os.memory_of_node[1] == 8);
+	/* The distances from nodes 0 and 8. */
+	CHECK(invented_misses == 2);
+}
+
+/* What CPUs are possible, and which nodes are online. */
+static void two_files_say_all(void)
+{
+	invent("possible=0-1;present=0;node0=0-1;memory=0;distance0=10");
+	os_init();
+	CHECK(os.nr_nodes == 1 && os.nr_cpus == 2 && os_nr_cpus() == 2);
+	CHECK(os.node_of_row[1] == 0 && os.memory_of_node[0] == 0 && os_near(0, 0) == 0);
+	CHECK(invented_reads == 2 && invented_misses == 0);
 }
 
 static void an_old_kernel(void)
@@ -101,6 +114,7 @@ static void nodes_are_found(void **state)
 	/* MACHINE-M3 */
 	assert_int_equal(in_child(four_nodes), 0);
 	assert_int_equal(in_child(holes_between_nodes), 0);
+	assert_int_equal(in_child(two_files_say_all), 0);
 	assert_int_equal(in_child(an_old_kernel), 0);
 	assert_int_equal(in_child(rows_of_one_node_of_cpus), 0);
 	assert_int_equal(in_child(nothing_is_said), 0);
@@ -442,17 +456,19 @@ static void a_quota_bounds_the_cpus_in_use(void **state)
 	os_find_places();
 	assert_true(os.nr_allowed == 8 && os.node_allowed == 4);
 	os.quota = 3;
-	os_find_places();
-	assert_true(os.nr_allowed == 3 && os.node_allowed == 3);
+	assert_true(os_within_quota(8) == 3 && os_within_quota(2) == 2);
 	os.quota = 100;
-	os_find_places();
-	assert_true(os.nr_allowed == 8 && os.node_allowed == 4);
+	assert_true(os_within_quota(8) == 8);
+	os.quota = 0;
+	assert_true(os_within_quota(8) == 8);
 }
 
 static void memory_is_what_the_group_grants(void **state)
 {
 	(void)state;
-	assert_true(os_memory() > 0 && os_memory() <= cgroup_memory());
+	os_memory_refresh();
+	assert_true(os.memory > 0 && os.memory < SIZE_MAX);
+	assert_true(os.memory <= cgroup_memory_of(CGROUP_ROOT, cgroup_list()));
 }
 
 int main(void)

@@ -131,13 +131,3 @@ const char *cgroup_list(void)
 
 	return length > 0 ? cgroup_text : "";
 }
-
-size_t cgroup_memory(void)
-{
-	return cgroup_memory_of(CGROUP_ROOT, cgroup_list());
-}
-
-size_t cgroup_cpus(void)
-{
-	return cgroup_cpus_of(CGROUP_ROOT, cgroup_list());
-}

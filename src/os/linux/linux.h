@@ -37,11 +37,9 @@ void thread_find_number(void);
  * limit. errno may change. */
 size_t cgroup_memory_of(const char *root, const char *groups);
 size_t cgroup_cpus_of(const char *root, const char *groups);
-/* That text for this process, valid until the next of these calls; empty if it cannot be read. One
- * thread at a time: at first use, then in a round of housekeeping. */
+/* That text for this process, valid until the next call; empty if it cannot be read. One thread at
+ * a time: in a round of housekeeping. */
 const char *cgroup_list(void);
-size_t cgroup_memory(void);
-size_t cgroup_cpus(void);
 
 /* --- shared.c: counters in memory that other processes read ----------------------------------- */
 

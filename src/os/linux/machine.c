@@ -43,14 +43,16 @@ void os_init(void)
 	os.watched = (os.tools & (TOOL_TSAN | TOOL_MSAN)) || os_options.check_pop ||
 		     os_options.check_free || os_options.init_on_alloc;
 	os.page_size = (size_t)sysconf(_SC_PAGESIZE);
-	os.memory = os_memory();
+	os.memory = SIZE_MAX;
 	rows_known = topology_find();
 	backend_choose(rows_known);
 	os_find_places();
 	backend_choose_rows();
-	/* Other programs rarely need it, and a sandbox may not expect the system call. */
+	/* Other programs rarely need these now, and a sandbox may not expect the system calls. */
 	if (*os_options.slab_debug)
 		thread_find_number();
+	if (*os_options.slab_debug || os_options.verbose)
+		os_memory_refresh();
 }
 
 void os_forget_nodes(void)

@@ -76,23 +76,20 @@ size_t os_address_limit(void)
 	return bytes;
 }
 
-size_t os_memory(void)
-{
-	OS_KEEP_ERRNO;
-	struct sysinfo info;
-	bool known = sysinfo(&info) == 0;
-	size_t granted = cgroup_memory(),
-	       all = known ? (size_t)info.totalram * info.mem_unit : SIZE_MAX;
-
-	return granted < all ? granted : all;
-}
-
 bool os_memory_refresh(void)
 {
-	size_t now = os_memory();
-	bool changed = now != os_load_relaxed(&os.memory);
+	OS_KEEP_ERRNO;
+	const char *groups = cgroup_list();
+	size_t granted = cgroup_memory_of(CGROUP_ROOT, groups),
+	       cpus = cgroup_cpus_of(CGROUP_ROOT, groups);
+	struct sysinfo info;
+	bool known = sysinfo(&info) == 0, changed;
+	size_t all = known ? (size_t)info.totalram * info.mem_unit : SIZE_MAX;
 
-	os_store_relaxed(&os.memory, now);
+	os_store_relaxed(&os.quota, cpus < OS_MAX_ROWS ? (uint32_t)cpus : 0);
+	all = granted < all ? granted : all;
+	changed = all != os_load_relaxed(&os.memory);
+	os_store_relaxed(&os.memory, all);
 	return changed;
 }
 

@@ -44,7 +44,7 @@ static void report_setup(void)
 		: os.id_offset == RSEQ_CPU_ID ? ", with sheaves per cpu_id"
 					      : ", with sheaves per mm_cid",
 		os.obstacle ? os.obstacle : "", os.nr_nodes, os_plural(os.nr_nodes), os.nr_cpus,
-		os_plural(os.nr_cpus), os.nr_allowed, options);
+		os_plural(os.nr_cpus), os_within_quota(os.nr_allowed), options);
 }
 
 void os_report_start(void)

@@ -44,8 +44,8 @@ static void for_each_in_list(const char *list, void (*set)(unsigned int, unsigne
 	}
 }
 
-/* Texts of files that are read now: not on the stack, which may be small. */
-static char texts[2][4096];
+/* Texts of files: not on the stack, which may be small. */
+static char present[4096], texts[2][4096]; /* the CPUs; files that are read now */
 static unsigned int nr_texts;
 
 /* As for_each_in_list(), for the list in this file, from which set() may read one more file; false:
@@ -72,11 +72,12 @@ static unsigned long end_of_list(const char *list)
 	return last < end ? strtoul(last, NULL, 10) + 1 : 0;
 }
 
-static unsigned long end_of_file(const char *path)
+/* Its text becomes empty, if there is no such file. Returns end_of_list(). */
+static unsigned long read_list(const char *path, char *text, size_t size)
 {
-	char text[1024];
-
-	return read_shown(path, text, sizeof(text)) > 0 ? end_of_list(text) : 0;
+	if (read_shown(path, text, size) <= 0)
+		*text = '\0';
+	return end_of_list(text);
 }
 
 static void set_node(unsigned int cpu, unsigned int node)
@@ -106,11 +107,13 @@ static unsigned long end_of_mask(const unsigned long *mask, size_t words)
  */
 static bool find_rows(void)
 {
-	unsigned long mask[OS_MAX_ROWS / MASK_BITS], possible, seen, end;
+	unsigned long mask[OS_MAX_ROWS / MASK_BITS], possible, seen, end = 0;
 	long bytes = os_syscall_may_fail(EPERM, sched_getaffinity, 0, sizeof(mask), mask);
 
-	possible = end_of_file("/sys/devices/system/cpu/possible");
-	end = end_of_file("/sys/devices/system/cpu/present");
+	possible = read_list("/sys/devices/system/cpu/possible", present, sizeof(present));
+	/* Of two, both count, present or not: find_present(). */
+	if (possible > 2 || !possible)
+		end = read_list("/sys/devices/system/cpu/present", present, sizeof(present));
 	seen = bytes > 0 ? end_of_mask(mask, (size_t)bytes / sizeof(long)) : 0;
 	seen = seen > end ? seen : end;
 	if (possible == 0)
@@ -138,7 +141,7 @@ static void count_present(unsigned int cpu, unsigned int unused)
 static void find_present(void)
 {
 	nr_present = 0;
-	for_each_in_file("/sys/devices/system/cpu/present", count_present, 0);
+	for_each_in_list(present, count_present, 0);
 	if (nr_present <= 1)
 		nr_present = os.nr_cpus;
 }
@@ -168,20 +171,26 @@ static void find_node_of_offline(unsigned int cpu, unsigned int unused)
 	}
 }
 
-static void find_nodes_of_cpus(void)
+static void find_cpus_of_node(unsigned int node, unsigned int unused)
 {
 	char path[64];
 
+	(void)unused;
+	if (node >= OS_MAX_NODES)
+		return;
+	snprintf(path, sizeof(path), "/sys/devices/system/node/node%u/cpulist", node);
+	if (for_each_in_file(path, set_node, node))
+		nodes_shown |= UINT64_C(1) << node;
+}
+
+static void find_nodes_of_cpus(const char *nodes)
+{
 	nodes_shown = 0;
 	for (uint32_t cpu = 0; cpu < os.nr_cpus; cpu++)
 		os.node_of_row[cpu] = NOT_LISTED;
-	for (unsigned int node = 0; node < OS_MAX_NODES; node++) {
-		snprintf(path, sizeof(path), "/sys/devices/system/node/node%u/cpulist", node);
-		if (for_each_in_file(path, set_node, node))
-			nodes_shown |= UINT64_C(1) << node;
-	}
+	for_each_in_list(nodes, find_cpus_of_node, 0);
 	if (nodes_shown & (nodes_shown - 1))
-		for_each_in_file("/sys/devices/system/cpu/present", find_node_of_offline, 0);
+		for_each_in_list(present, find_node_of_offline, 0);
 	for (uint32_t cpu = 0; cpu < os.nr_cpus; cpu++)
 		if (os.node_of_row[cpu] == NOT_LISTED)
 			os.node_of_row[cpu] = 0;
@@ -212,9 +221,11 @@ static void read_distances(unsigned int from, uint8_t *distance)
 
 static void order_nodes(void)
 {
-	memset(os.near, FARTHEST, sizeof(os.near));
-	for (unsigned int from = 0; from < os.nr_nodes && os.nr_nodes > 1; from++)
-		read_distances(from, os.near[from]);
+	for (unsigned int from = 0; from < os.nr_nodes && os.nr_nodes > 1; from++) {
+		memset(os.near[from], FARTHEST, sizeof(os.near[from]));
+		if (nodes_shown >> from & 1)
+			read_distances(from, os.near[from]);
+	}
 	os_order_nodes(true);
 }
 
@@ -226,9 +237,10 @@ static int16_t nearest_memory(unsigned int from)
 	return OS_NO_NODE;
 }
 
-static void find_memory(void)
+static void find_memory(bool several)
 {
-	bool known = for_each_in_file("/sys/devices/system/node/has_memory", set_memory, 0);
+	bool known =
+		several && for_each_in_file("/sys/devices/system/node/has_memory", set_memory, 0);
 
 	order_nodes();
 	for (unsigned int node = 0; node < os.nr_nodes; node++)
@@ -240,6 +252,9 @@ static void find_memory(void)
 
 static void find_nodes(void)
 {
+	char nodes[512];
+	bool several = read_list("/sys/devices/system/node/online", nodes, sizeof(nodes)) > 1;
+
 	os.nr_nodes = 1;
 	for (unsigned int node = 0; node < OS_MAX_NODES; node++)
 		os.memory_of_node[node] = OS_NO_NODE;
@@ -248,8 +263,9 @@ static void find_nodes(void)
 		os_order_nodes(false);
 		return;
 	}
-	find_nodes_of_cpus();
-	find_memory();
+	/* Of one node, all that more files could say is known. */
+	find_nodes_of_cpus(several ? nodes : "");
+	find_memory(several);
 }
 
 /* For one CPU, unless another CPU with the same hardware cache has already listed it. 0 for CPUs
@@ -266,21 +282,15 @@ static void find_llc(unsigned int cpu, unsigned int unused)
 	for_each_in_file(path, set_llc, cpu + 1);
 }
 
-static void find_quota(void)
-{
-	size_t cpus = cgroup_cpus();
-
-	os.quota = cpus < OS_MAX_ROWS ? (uint32_t)cpus : 0;
-}
-
 bool topology_find(void)
 {
 	bool known = find_rows();
 
 	find_present();
 	find_nodes();
-	for_each_in_file("/sys/devices/system/cpu/online", find_llc, 0);
-	find_quota();
+	/* The order of others needs more than one. */
+	if (os.nr_cpus > 2)
+		for_each_in_list(present, find_llc, 0);
 	return known;
 }
 

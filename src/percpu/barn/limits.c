@@ -37,9 +37,9 @@ static size_t count_used(const struct sheaf_cache *cache, size_t *of_a_node)
 
 unsigned int barn_cpus(const struct sheaf_cache *cache)
 {
-	size_t most, used = count_used(cache, &most);
+	size_t most, used = count_used(cache, &most), allowed = os_within_quota(os.nr_allowed);
 
-	return used > os.nr_allowed ? (unsigned int)used : os.nr_allowed;
+	return (unsigned int)(used > allowed ? used : allowed);
 }
 
 size_t barn_cpu_bytes(const struct sheaf_cache *cache)
@@ -75,8 +75,8 @@ static void compute_limits(struct sheaf_cache *cache, const struct limits *from)
 
 	/* The user's limit must be enough for all CPUs that may use the cache; otherwise each CPU
 	 * adds its own budget. */
-	if ((from->objects || from->bytes) && cpus < os.node_allowed)
-		cpus = os.node_allowed;
+	if ((from->objects || from->bytes) && cpus < os_within_quota(os.node_allowed))
+		cpus = os_within_quota(os.node_allowed);
 	sheaves = from->bytes ? from->bytes : from->cpu_bytes * cpus;
 	sheaves /= sheaf_bytes;
 	if (from->objects)

@@ -6,6 +6,8 @@
  *
  *     possible, present, memory   the lists of these CPUs; the list of nodes with memory
  *     nodeN, offlineN, distanceN  a node's list of CPUs; those that are offline; its distances
+ *
+ * The nodes that have a list are online.
  */
 #include <fcntl.h>
 #include <stdbool.h>
@@ -15,6 +17,8 @@
 #include <unistd.h>
 
 #include "os/file.h"
+
+unsigned int invented_reads, invented_misses;
 
 /* Copy the value of the key; returns its length, or -1. */
 static int value_of(const char *key, char *text, size_t size)
@@ -47,6 +51,21 @@ static bool is_in_list(unsigned int number, const char *list)
 	return false;
 }
 
+/* As in /sys, a list of the nodes, here without ranges. */
+static int online_nodes(char *text, size_t size)
+{
+	char key[16], unused[4096];
+	int length = 0;
+
+	for (unsigned int node = 0; node < 64; node++) {
+		snprintf(key, sizeof(key), "node%u", node);
+		if (value_of(key, unused, sizeof(unused)) >= 0)
+			length += snprintf(text + length, size - (size_t)length, "%s%u",
+					   length ? "," : "", node);
+	}
+	return length ? length : -1;
+}
+
 static int read_real(const char *path, char *text, size_t size)
 {
 	int file = open(path, O_RDONLY | O_CLOEXEC);
@@ -76,6 +95,8 @@ static bool key_of(const char *path, char *key, size_t size, int *cpu)
 	path += strlen(nodes);
 	if (!strcmp(path, "has_memory"))
 		snprintf(key, size, "memory");
+	else if (!strcmp(path, "online"))
+		snprintf(key, size, "online");
 	else if (sscanf(path, "node%u/cpu%d/online", &node, cpu) == 2)
 		snprintf(key, size, "offline%u", node);
 	else if (sscanf(path, "node%u/%15s", &node, what) == 2)
@@ -83,15 +104,26 @@ static bool key_of(const char *path, char *key, size_t size, int *cpu)
 	return true;
 }
 
-int os_file_read(const char *path, char *text, size_t size)
+static int read_invented(const char *path, char *text, size_t size)
 {
 	char key[64] = "";
 	int cpu = -1, length;
 
 	if (!getenv("INVENTED_MACHINE") || !key_of(path, key, sizeof(key), &cpu))
 		return read_real(path, text, size);
+	if (!strcmp(key, "online"))
+		return online_nodes(text, size);
 	length = value_of(key, text, size);
 	if (length < 0 && *key == 'p')
 		return read_real(path, text, size);
 	return cpu >= 0 && !(length > 0 && is_in_list((unsigned int)cpu, text)) ? -1 : length;
+}
+
+int os_file_read(const char *path, char *text, size_t size)
+{
+	int length = read_invented(path, text, size);
+
+	invented_reads++;
+	invented_misses += length < 0 && strstr(path, "/node");
+	return length;
 }
