@@ -22,6 +22,7 @@
 #include "os/report/callback.h"
 #include "os/report/sink.h"
 #include "os/should_fail.h"
+#include "os/thread.h"
 #include "page/limit.h"
 #include "page/pool.h"
 #include "percpu/barn/budget.h"
@@ -174,14 +175,26 @@ static bool initialise(void)
 
 static void handle_fork(void)
 {
-	caches.fork_handled = pthread_atfork(before_fork, after_fork, after_fork_in_child) == 0;
+	os_store_release(&caches.fork_handled,
+			 pthread_atfork(before_fork, after_fork, after_fork_in_child) == 0);
+}
+
+/* The C library wakes waiters that a single thread cannot have. */
+static void handle_forks(void)
+{
+	if (os_load_acquire(&caches.fork_handled))
+		return;
+	if (os_thread_is_alone())
+		handle_fork();
+	else
+		pthread_once(&fork_once, handle_fork);
 }
 
 /* Before other constructors, if possible: fork handlers registered before ours run inside ours,
  * with our locks held, and must not allocate then. */
 static __attribute__((constructor(101))) void when_loaded(void)
 {
-	pthread_once(&fork_once, handle_fork);
+	handle_forks();
 	os_register_early();
 	os_stay_loaded();
 }
@@ -226,7 +239,7 @@ bool caches_ready(void)
 	OS_KEEP_ERRNO;
 	/* Before the lock is first taken: a child that inherited a locked lock could never
 	 * continue. */
-	pthread_once(&fork_once, handle_fork);
+	handle_forks();
 	os_lock(&caches.lock);
 	if (!caches.ready) {
 		begun = caches.fork_handled && initialise();
