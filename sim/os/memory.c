@@ -140,7 +140,7 @@ void os_prefer_node(void *address, size_t size, unsigned int node)
 	(void)address, (void)size, (void)node;
 }
 
-char *os_map_rows(unsigned int n, const struct slot *slot)
+char *os_map_rows(unsigned int n, const struct slot *slot, bool *copied)
 {
 	size_t size = n * os_area_bytes();
 	struct template_file template;
@@ -156,6 +156,7 @@ char *os_map_rows(unsigned int n, const struct slot *slot)
 	if (template.file < 0 || !template_map(&template, rows, size / ROW_BYTES))
 		sim_fail("%u areas of slots cannot be mapped", n);
 	close(template.file);
+	*copied = true;
 	/* The CPUs' rows come after the row of no CPU and that of handles. */
 	for (unsigned int i = 0; i < n; i++)
 		areas[nr_areas++] = rows + i * os_area_bytes() + 2 * ROW_BYTES;

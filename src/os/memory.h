@@ -97,9 +97,10 @@ void os_prefer_node(void *address, size_t size, unsigned int node);
  * In linux/rows.c. Map nr_areas areas, one after the other, of os_area_bytes() each. An area has
  * rows of 1 << ROW_SHIFT bytes: one for handles, one for each of os.nr_rows CPUs, and nobody's. All
  * are copies of the template. Memory is used only for rows that are written, and for a few rows of
- * each area. Returns the first row of handles; NULL if refused.
+ * each area. If the template is not copied, all are zero. Returns the first row of handles; NULL if
+ * refused.
  */
-char *os_map_rows(unsigned int nr_areas, const struct slot *template);
+char *os_map_rows(unsigned int nr_areas, const struct slot *template, bool *copied);
 
 static inline size_t os_area_bytes(void)
 {
@@ -108,8 +109,9 @@ static inline size_t os_area_bytes(void)
 
 /* --- for src/os/linux/ ------------------------------------------------------------------------ */
 
-/* Reserve addresses from mmap(), anywhere, not aligned; NULL if refused. Callers preserve errno. */
-void *map_anywhere(size_t size);
+/* Reserve addresses from mmap(), anywhere, not aligned, perhaps usable ones; NULL if refused.
+ * Callers preserve errno. */
+void *map_anywhere(size_t size, bool usable);
 /* In linux/refused.c: note, for os_refusal(), that the system just refused this many bytes, with
  * this errno. */
 void map_refused(size_t size, bool writable);

@@ -21,11 +21,17 @@
 
 struct sheaf sheaf_bootstrap;
 
+static const struct slot closed_slot = {.main = &sheaf_bootstrap,
+					.pair = (uintptr_t)&sheaf_bootstrap,
+					.rcu_free = &sheaf_bootstrap,
+					.home = NOWHERE};
+
 /* Handles without an owner. */
 static struct {
 	struct slot *given; /* returned handles, linked by `pair`: the last one is taken first */
 	char *block;	    /* the last block; its handles from `next` on are unused */
 	unsigned int next, nr;
+	bool zero;	       /* the slots of unused handles are not closed, but zero */
 	unsigned int nr_areas; /* of all blocks */
 } handles;
 
@@ -73,18 +79,16 @@ unsigned int rows_from(char *handle, unsigned int row)
 /* Map as many areas as possible. */
 static bool map_block(void)
 {
-	const struct slot closed = {.main = &sheaf_bootstrap,
-				    .pair = (uintptr_t)&sheaf_bootstrap,
-				    .rcu_free = &sheaf_bootstrap,
-				    .home = NOWHERE};
 	unsigned int n = handles.nr_areas < MOST_AREAS ? handles.nr_areas : MOST_AREAS;
 	char *block = NULL;
+	bool copied;
 
 	for (n = n ? n : 1; !block && n; n /= 2) {
-		block = os_map_rows(n, &closed);
+		block = os_map_rows(n, &closed_slot, &copied);
 		if (!block)
 			continue;
 		handles.block = block;
+		handles.zero = !copied;
 		handles.next = 0;
 		handles.nr = n * SLOTS_PER_ROW;
 		handles.nr_areas += n;
@@ -94,7 +98,7 @@ static bool map_block(void)
 
 bool rows_init(void)
 {
-	return map_block();
+	return handles.nr_areas || map_block();
 }
 
 /* Open the slot of this row: let objects be pushed there and events be counted. Returns false if
@@ -180,6 +184,16 @@ static void *nobodys_slot(struct slot *handle)
 	return handle;
 }
 
+/* Close the slots of this handle, and of those whose slots are in the same pages. */
+static void close_slots(char *handle)
+{
+	for (size_t end = OS_PAGE / sizeof(closed_slot), i = 0; i < end; i++) {
+		slot_of_nobody(handle)[i] = closed_slot;
+		for (unsigned int row = 0; row < os.nr_rows; row++)
+			slot_of_row(handle, row)[i] = closed_slot;
+	}
+}
+
 static struct slot *fresh_handle(void)
 {
 	char *row;
@@ -192,7 +206,11 @@ static struct slot *fresh_handle(void)
 	if (os.counting &&
 	    !(os_open_counters(row - ((size_t)1 << ROW_SHIFT)) && os_open_counters(row)))
 		return NULL;
-	return nobodys_slot((struct slot *)row + handles.next++ % SLOTS_PER_ROW);
+	row += (size_t)(handles.next % SLOTS_PER_ROW) << SLOT_SHIFT;
+	if (handles.zero && (uintptr_t)row % OS_PAGE == 0)
+		close_slots(row);
+	handles.next++;
+	return nobodys_slot((struct slot *)row);
 }
 
 void *rows_take(void)

@@ -16,6 +16,7 @@
 
 #include "kit/capture.h"
 #include "kit/check.h"
+#include "kit/options.h"
 #include "kit/process.h"
 #include "kit/refuse.h"
 #include "kit/unit.h"
@@ -46,9 +47,11 @@ static void refuse_files(bool sealed, int error)
 	refuse_where(SYS_memfd_create, error, 1, &flags);
 }
 
-/* Without the file, slots would cost memory for CPUs that do not use them, too. */
+/* Without the file, slots would cost memory for many CPUs that do not use them. */
 static void make_cache_from_file(void)
 {
+	if (!ask_for_many_rows())
+		return;
 	CHECK(kmem_cache_create("from-file", 64, NULL, SLAB_NO_MERGE));
 	CHECK(mappings_of("sheaf-slots") > 0);
 }

@@ -28,6 +28,7 @@
 #include "kit/capture.h"
 #include "kit/check.h"
 #include "kit/objects.h"
+#include "kit/options.h"
 #include "kit/process.h"
 #include "kit/provider.h"
 #include "kit/refuse.h"
@@ -324,6 +325,8 @@ static void rows_refused(void)
 {
 	size_t before = 0;
 
+	if (!ask_for_many_rows())
+		return;
 	remove_left_over();
 	refuse();
 	for (int i = 0; i < 100; i++) {

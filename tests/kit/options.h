@@ -4,8 +4,10 @@
 #define SHEAF_TESTS_OPTIONS_H
 
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* What follows "name=", up to the end of SHEAF_OPTIONS; "" for a name without a value; NULL if it
  * is not given. The last one counts. */
@@ -25,6 +27,17 @@ static inline const char *option(const char *name)
 static inline bool has_option(const char *name)
 {
 	return option(name) != NULL;
+}
+
+/* From the first use on: more rows of slots than a machine with few CPUs has, and so a file of them
+ * (src/os/linux/rows.c). False: this one has a single CPU. */
+static inline bool ask_for_many_rows(void)
+{
+	const char *given = getenv("SHEAF_OPTIONS");
+	char options[512];
+
+	snprintf(options, sizeof(options), "%s;backend=trylock;numa=fake=2", given ? given : "");
+	return sysconf(_SC_NPROCESSORS_CONF) > 1 && !setenv("SHEAF_OPTIONS", options, 1);
 }
 
 static inline unsigned int option_number(const char *name, unsigned int preset)

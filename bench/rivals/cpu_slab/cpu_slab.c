@@ -114,8 +114,11 @@ static struct cpu_slab_cache *map_handle(const struct slab_cache *slab)
 {
 	const struct slot template = {
 		.pair = EMPTY, .home = EMPTY, .home_size = OS_PAGE << slab->oo.order};
-	struct cpu_slab_cache *c = (struct cpu_slab_cache *)os_map_rows(1, &template);
+	bool copied;
+	struct cpu_slab_cache *c = (struct cpu_slab_cache *)os_map_rows(1, &template, &copied);
 
+	for (unsigned int row = 0; c && !copied && row < os.nr_rows; row++)
+		*slot_of_row((char *)c, row) = template;
 	/* Its row is a copy of the template, too. */
 	return c ? memset(c, 0, sizeof(struct slot)) : NULL;
 }

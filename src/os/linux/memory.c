@@ -24,16 +24,18 @@
 
 static uint32_t discard_refused; /* reported */
 
-void *map_anywhere(size_t size)
+void *map_anywhere(size_t size, bool usable)
 {
-	void *at = os_may_fail(ENOMEM, mmap, NULL, size, PROT_NONE,
+	void *at = os_may_fail(ENOMEM, mmap, NULL, size,
+			       usable ? PROT_READ | PROT_WRITE : PROT_NONE,
 			       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
 	if (at == MAP_FAILED) {
-		map_refused(size, false);
+		map_refused(size, usable);
 		return NULL;
 	}
-	os_may_fail(ENOMEM, madvise, at, size, MADV_DONTDUMP);
+	if (!usable)
+		os_may_fail(ENOMEM, madvise, at, size, MADV_DONTDUMP);
 	return at;
 }
 
@@ -43,7 +45,7 @@ void *os_reserve(size_t size)
 	char *address;
 
 	size = os_round_up(size);
-	address = map_anywhere(size + OS_HUGE);
+	address = map_anywhere(size + OS_HUGE, false);
 
 	if (address) {
 		size_t before = -(uintptr_t)address & (OS_HUGE - 1);

@@ -3,8 +3,8 @@
  * Rows of slots, and of counters.
  *
  * A fresh slot must hold the bootstrap sheaf, but a machine may have hundreds of CPUs and a program
- * thousands of caches: see template.c. If memfd_create() is refused, every row is written
- * immediately instead, and areas are mapped one at a time.
+ * thousands of caches: see template.c. A machine with few rows does without a file, as does one
+ * where memfd_create() is refused: then slots are written when handles are taken.
  */
 #include <sys/mman.h>
 
@@ -16,6 +16,9 @@
 #include "os/options/options.h"
 #include "os/report/report.h"
 #include "os/should_fail.h"
+
+/* Without a file, each page of slots costs one of each row: 4 KiB a cache at most. */
+#define FEW_ROWS 16
 
 static size_t with_planes(size_t size)
 {
@@ -46,8 +49,11 @@ static size_t guard_bytes(void)
 static char *map_apart(size_t size, size_t usable)
 {
 	size_t guard = guard_bytes();
-	char *rows = map_anywhere(size + 2 * guard);
+	bool all = !guard && usable == size;
+	char *rows = map_anywhere(size + 2 * guard, all);
 
+	if (all)
+		return rows;
 	if (rows && os_commit(rows + guard, usable))
 		return rows + guard;
 	if (rows)
@@ -102,32 +108,32 @@ static void unmap(char *rows, unsigned int nr_areas)
 	unmap_apart(rows, os.counting ? with_planes(size) : size);
 }
 
-/* Returns false if it is refused, or if more than one area would have to be written. */
-static bool copy_template(char *rows, unsigned int nr_areas, const struct slot *slot)
+/* Returns false if it is refused. */
+static bool copy_template(char *rows, unsigned int nr_areas, const struct slot *slot, bool *copied)
 {
 	size_t n = nr_areas * os_area_bytes() / ROW_BYTES;
-	struct template_file template;
-	bool done = nr_areas == 1;
+	struct template_file template = {.file = -1};
+	bool done = true;
 
-	template_fill(rows, slot);
-	template = template_file(rows, n, nr_areas);
-	if (template.file >= 0) {
+	if (os.nr_rows > FEW_ROWS) {
+		template_fill(rows, slot);
+		template = template_file(rows, n, nr_areas);
+	}
+	*copied = template.file >= 0;
+	if (*copied) {
 		done = template_map(&template, rows, n);
 		if (!done)
 			map_refused(n * ROW_BYTES, true);
 		os_file_close(template.file);
-		return done;
 	}
-	for (size_t i = 1; done && i < n; i++)
-		template_fill(rows + i * ROW_BYTES, slot);
 	return done;
 }
 
-char *os_map_rows(unsigned int nr_areas, const struct slot *template)
+char *os_map_rows(unsigned int nr_areas, const struct slot *template, bool *copied)
 {
 	OS_KEEP_ERRNO;
 	char *rows = map_plain(nr_areas);
-	bool done = rows && copy_template(rows, nr_areas, template);
+	bool done = rows && copy_template(rows, nr_areas, template, copied);
 
 	if (rows && !done)
 		unmap(rows, nr_areas);
