@@ -52,6 +52,12 @@ static char *map(size_t size, int protection)
 	return address;
 }
 
+void *os_map_anywhere(size_t size, bool usable)
+{
+	(void)usable;
+	return os_reserve(size);
+}
+
 void *os_reserve(size_t size)
 {
 	return refused(NULL, size) ? NULL : map(os_round_up(size), PROT_READ);
@@ -70,6 +76,11 @@ void os_refusal(char *text, size_t size)
 bool os_allow_reads(void *address, size_t size)
 {
 	return !refused(address, size);
+}
+
+size_t os_addresses(void)
+{
+	return ADDRESS_LIMIT;
 }
 
 size_t os_address_limit(void)

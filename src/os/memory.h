@@ -38,6 +38,8 @@ static inline uintptr_t os_round_down(uintptr_t bytes)
  * core dumps until they are made usable: a debugger would write terabytes of zeros.
  */
 void *os_reserve(size_t size);
+/* The same not aligned, in half the system calls; or usable ones, in a quarter. */
+void *os_map_anywhere(size_t size, bool usable);
 void os_unreserve(void *address, size_t size);
 /* In linux/refused.c. Why the system last refused addresses or memory, and what to do: the end of a
  * line. O(mappings). */
@@ -47,8 +49,9 @@ void os_refusal(char *text, size_t size);
  * Returns false if refused.
  */
 bool os_allow_reads(void *address, size_t size);
-/* The most bytes of addresses that this process may use (ulimit -v), or can use without too high a
- * cost. */
+/* The most bytes of addresses that this process can use without too high a cost; and what it may
+ * use of these (ulimit -v), in a system call. */
+size_t os_addresses(void);
 size_t os_address_limit(void);
 /* Read os.memory and os.quota, which are unknown at first. Returns true if the memory has changed.
  * Some 15 system calls; one thread at a time. */
@@ -109,9 +112,6 @@ static inline size_t os_area_bytes(void)
 
 /* --- for src/os/linux/ ------------------------------------------------------------------------ */
 
-/* Reserve addresses from mmap(), anywhere, not aligned, perhaps usable ones; NULL if refused.
- * Callers preserve errno. */
-void *map_anywhere(size_t size, bool usable);
 /* In linux/refused.c: note, for os_refusal(), that the system just refused this many bytes, with
  * this errno. */
 void map_refused(size_t size, bool writable);

@@ -165,7 +165,7 @@ static void discard_whole(struct range *range, size_t wanted, bool locked)
 static void discard_parts(struct range *range, size_t wanted, bool locked)
 {
 	for (uint32_t n = range->nr_chunks; n > 0 && range->dirty > wanted; n--) {
-		struct chunk *chunk = &range->chunks[range->cursor % range->nr_chunks];
+		struct chunk *chunk = range_chunk(range, range->cursor % range->nr_chunks);
 
 		if (range->work <= 0) {
 			range->stuck = 0; /* The next call goes on. */
@@ -249,7 +249,7 @@ static size_t trim_range(struct range *range, size_t wanted, bool parts)
 		os_lock(&range->lock);
 		range->work = STEP;
 		for (; i < range->nr_chunks && range->work > 0 && given < wanted; i++) {
-			struct chunk *chunk = &range->chunks[i];
+			struct chunk *chunk = range_chunk(range, i);
 
 			range->work--;
 			if (!chunk->nr_dirty || !(parts || chunk->nr_free == CHUNK_PAGES))

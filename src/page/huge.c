@@ -24,10 +24,10 @@ size_t huge_most_splits(void)
 /* The number of neighbours with different advice. */
 static unsigned int nr_edges(const struct range *range, const struct chunk *chunk)
 {
-	const struct chunk *end = range->chunks + range->nr_chunks;
+	const struct chunk *last = range_chunk(range, range->nr_chunks - 1);
 
-	return (chunk > range->chunks && chunk[-1].advice != chunk->advice) +
-	       (chunk + 1 < end && chunk[1].advice != chunk->advice);
+	return (chunk < range->chunks && chunk[1].advice != chunk->advice) +
+	       (chunk > last && chunk[-1].advice != chunk->advice);
 }
 
 /* False if this needs a mapping beyond the limit. */

@@ -212,7 +212,7 @@ static void give_run(struct slab *slab, unsigned int order, enum run run)
 {
 	size_t index = (size_t)(slab - pages.slabs);
 	struct range *range = &ranges[page_node(page_address(slab))];
-	struct chunk *chunk = &range->chunks[index / CHUNK_PAGES % range_max_chunks()];
+	struct chunk *chunk = range_chunk(range, index / CHUNK_PAGES % range_max_chunks());
 	unsigned int page = (unsigned int)(index % CHUNK_PAGES), dirty = 1u << order;
 
 	/* PAGE-P2, PAGE-P5: no address leads to its owner now. */

@@ -63,12 +63,6 @@
  */
 #define PAGE_HUGE_FROM ((size_t)128 << 20)
 
-/*
- * mlockall() makes a page table entry for every page that can be read, needed or not: a gigabyte of
- * descriptors costs half a second, those of a whole range a minute.
- */
-#define PAGE_READABLE ((size_t)64 << 30)
-
 #define SLAB_TAIL (UINT64_C(1) << 63)
 #define SLAB_NONE UINT32_MAX /* a link to no slab: no range has a page with this number */
 
@@ -86,7 +80,7 @@ _Static_assert(sizeof(struct slab) == 32, "a descriptor is 32 bytes");
 struct pages {
 	char *base;
 	size_t size;
-	size_t readable; /* all; with one node the used part, and up to PAGE_READABLE more */
+	size_t readable; /* all; with one node, the used part */
 	struct slab *slabs;
 	uint64_t *words;
 	uintptr_t slab_of_0, words_of_0; /* of address 0, if the two went on to there */

@@ -31,9 +31,9 @@
 
 struct range {
 	struct os_lock lock;
-	uint32_t nr_chunks; /* used so far, from below */
-	struct chunk *chunks;
-	size_t chunks_committed; /* bytes of the array above */
+	uint32_t nr_chunks;	 /* used so far, from below */
+	struct chunk *chunks;	 /* the first one; the others are below it */
+	size_t chunks_committed; /* bytes of them */
 	struct chunk *lists[RANGE_LISTS];
 	size_t used, dirty; /* pages */
 	size_t whole;	    /* dirty pages in free chunks */
@@ -57,9 +57,14 @@ static inline size_t range_max_chunks(void)
 	return (size_t)1 << (pages.range_shift - OS_HUGE_SHIFT);
 }
 
+static inline struct chunk *range_chunk(const struct range *range, size_t i)
+{
+	return range->chunks - i;
+}
+
 static inline size_t chunk_index(const struct range *range, const struct chunk *chunk)
 {
-	return (size_t)(range - ranges) * range_max_chunks() + (size_t)(chunk - range->chunks);
+	return (size_t)(range - ranges) * range_max_chunks() + (size_t)(range->chunks - chunk);
 }
 
 static inline char *chunk_address(const struct range *range, const struct chunk *chunk)

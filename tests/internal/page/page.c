@@ -353,18 +353,16 @@ static void grow_beyond_what_is_readable(void)
 	struct slab *slab;
 	void *block;
 
-	do {
-		if ((size_t)ranges[0].nr_chunks << OS_HUGE_SHIFT == before) {
-			hook_fail_by(refuse_access);
-			CHECK(!page_alloc(0, 9));
-			allowed = 1; /* the chunk's own description */
-			CHECK(!page_alloc(0, 9));
-			hook_fail_by(NULL);
-		}
-		slab = page_alloc(0, 9);
-		if (!slab)
-			return; /* this system does not overcommit memory */
-	} while (pages.readable == before);
+	hook_fail_by(refuse_access);
+	while (page_alloc(0, 9)) /* chunks that are in use already */
+		;
+	allowed = 1; /* the new chunk's own descriptions */
+	CHECK(!page_alloc(0, 9) && pages.readable == before);
+	hook_fail_by(NULL);
+	slab = page_alloc(0, 9);
+	if (!slab)
+		return; /* this system does not overcommit memory */
+	CHECK(pages.readable == before + OS_HUGE);
 	page_own(slab, 9, owner);
 	CHECK(page_address(slab) - pages.base == (ptrdiff_t)before);
 	CHECK(page_owner(pages.base + before) == owner);
