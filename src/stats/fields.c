@@ -44,11 +44,11 @@ const struct stats_field stats_of_process[] = {
 	{BYTES(rcu_bytes, "retired memory, neither freed nor allocated again")},
 	{BYTES(sheaf_bytes, "objects in barns, and the sheaves themselves")},
 	{BYTES(sheaf_budget, "sheaf_bytes above which barns store no sheaves")},
-	{.name = NULL},
+	{.name = ""},
 };
 
 const struct stats_field stats_of_cache[] = {STAT_SETTINGS(SETTING) STAT_GAUGES(GAUGE)
-						     STAT_EVENTS(COUNTER){.name = NULL}};
+						     STAT_EVENTS(COUNTER){.name = ""}};
 
 const struct stats_field stats_of_group[] = {
 	{OF_GROUP(bytes, GAUGE, "bytes charged to the group and those below it")},
@@ -65,7 +65,7 @@ const struct stats_field stats_of_group[] = {
 	{OF_GROUP(high_events, COUNTER, "times that the high mark was passed")},
 	{OF_GROUP(low_events, COUNTER, "times that the bytes fell to the low mark")},
 	{OF_GROUP(forced, COUNTER, "bytes charged beyond the hard limit")},
-	{.name = NULL},
+	{.name = ""},
 };
 
 #define NR(table) (sizeof(table) / sizeof((table)[0]) - 1)

@@ -15,7 +15,7 @@ static void json_name(struct out *out, const char *between, const char *name)
 static void print_figures(struct out *out, const void *of, const struct stats_field *field,
 			  unsigned int kinds)
 {
-	for (; field->name; field++)
+	for (; *field->name; field++)
 		if (field->kind & kinds)
 			out_print(out, ", \"%s\": %" PRIu64, field->name, stats_value(of, field));
 }

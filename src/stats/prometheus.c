@@ -56,14 +56,14 @@ void stats_print_prometheus(struct out *out, const struct stats *stats)
 		  stats->backend, stats->index);
 	out_quoted(out, stats->options);
 	out_print(out, "} 1\n");
-	for (field = stats_of_process; field->name; field++) {
+	for (field = stats_of_process; *field->name; field++) {
 		begin_metric(out, field);
 		out_print(out, "%s %" PRIu64 "\n", field->metric,
 			  stats_value(&stats->process, field));
 	}
-	for (field = stats_of_cache; field->name; field++)
+	for (field = stats_of_cache; *field->name; field++)
 		if (field->kind != STATS_COUNTER || stats->process.counted)
 			sample_caches(out, field, stats);
-	for (field = stats_of_group; field->name && stats->groups.n; field++)
+	for (field = stats_of_group; *field->name && stats->groups.n; field++)
 		sample_groups(out, field, &stats->groups);
 }

@@ -33,14 +33,15 @@ enum stats_kind {
 };
 
 struct stats_field {
-	const char *name; /* NULL ends a table */
-	size_t offset;
-	enum stats_kind kind;
-	const char *metric, *help; /* for Prometheus */
+	char name[24]; /* empty: the table ends */
+	uint16_t offset;
+	uint8_t kind;		   /* enum stats_kind */
+	char metric[48], help[80]; /* for Prometheus */
 	bool bytes;		   /* for text: a size, of a table of the process */
 };
 
-/* Of struct sheaf_stats, struct kmem_cache_stats and struct group_row. */
+/* Of struct sheaf_stats, struct kmem_cache_stats and struct group_row. Without pointers: the loader
+ * need not relocate them. */
 extern const struct stats_field stats_of_process[];
 extern const struct stats_field stats_of_cache[];
 extern const struct stats_field stats_of_group[];

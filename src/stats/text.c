@@ -62,7 +62,7 @@ static void list_figures(struct out *out, const char *begin, const void *of,
 {
 	int column = 0;
 
-	for (; field->name; field++) {
+	for (; *field->name; field++) {
 		unsigned long long value = stats_value(of, field);
 		char word[64], bytes[SHORT];
 		int length;
@@ -138,9 +138,9 @@ static bool is_unused(const struct kmem_cache_stats *cache)
 {
 	const struct stats_field *field = stats_of_cache;
 
-	while (field->name && !(field->kind == STATS_COUNTER && stats_value(cache, field)))
+	while (*field->name && !(field->kind == STATS_COUNTER && stats_value(cache, field)))
 		field++;
-	return !field->name && !cache->slab_bytes && !cache->peak_slab_bytes;
+	return !*field->name && !cache->slab_bytes && !cache->peak_slab_bytes;
 }
 
 static void print_row(struct out *out, const struct kmem_cache_stats *cache)
