@@ -83,6 +83,7 @@ struct pages {
 	size_t readable; /* all; with one node, the used part */
 	struct slab *slabs;
 	uint64_t *words;
+	uint32_t words_usable;		 /* of all chunks, and of those to come */
 	uintptr_t slab_of_0, words_of_0; /* of address 0, if the two went on to there */
 	uint8_t *marks;			 /* NULL: there are none */
 	unsigned int range_shift;
@@ -158,6 +159,15 @@ static inline struct slab_cache *page_owner(const void *address)
 	if (os_unlikely(offset >= os_load_relaxed(&pages.readable)))
 		return NULL;
 	return os_load_relaxed(&pages.slabs[offset >> OS_PAGE_SHIFT].cache);
+}
+
+/* In reserve.c. Make the words of all pages usable; false: the system refuses memory for them. */
+bool page_make_words(void);
+/* Call it before page_words() is used for any run. If they must not wait, callers that come too
+ * early get false. */
+static inline bool page_use_words(bool wait)
+{
+	return os_load_acquire(&pages.words_usable) || (wait && page_make_words());
 }
 
 /* The words of bits of a run: PAGE_WORDS for each of its pages. */

@@ -12,22 +12,15 @@
 #include "os/options/options.h"
 #include "os/should_fail.h"
 #include "os/tsan.h"
-#include "page/page.h"
+#include "page/range.h"
 
 #define SMALLEST_SHIFT 6
-#define NR_SIZES       16 /* 64 bytes to 2 MiB */
+#define NR_SIZES       POOL_SIZES
 #define AREA	       (2 * OS_HUGE)
 
 struct pool_block {
 	struct pool_block *next;
 };
-
-/* Of one node. */
-static struct pool {
-	struct os_lock lock;
-	struct pool_block *free[NR_SIZES];
-} __attribute__((aligned(64)))
-pools[OS_MAX_NODES] = {[0 ... OS_MAX_NODES - 1] = {.lock = OS_LOCK_INIT(OS_RANK_POOL)}};
 
 /* With slab_guard_pools: the pages of the last area that are not yet used for any size. Only node
  * 0 has lists then, and its lock protects this. */
@@ -57,7 +50,7 @@ static char *guarded_pages(size_t bytes)
 {
 	char *found = NULL;
 
-	os_lock(&pools[0].lock);
+	os_lock(&ranges[0].pool.lock);
 	if (area.left < bytes)
 		new_area();
 	if (area.left >= bytes) {
@@ -65,7 +58,7 @@ static char *guarded_pages(size_t bytes)
 		area.next += bytes;
 		area.left -= bytes;
 	}
-	os_unlock(&pools[0].lock);
+	os_unlock(&ranges[0].pool.lock);
 	return found;
 }
 
@@ -92,7 +85,7 @@ static unsigned int this_pool(void)
 /* The pool of this block: that of the node whose memory it is. */
 static struct pool *pool_of(const void *block)
 {
-	return &pools[nr_pools() == 1 ? 0 : page_node(block)];
+	return &ranges[nr_pools() == 1 ? 0 : page_node(block)].pool;
 }
 
 static unsigned int size_index(size_t size)
@@ -123,11 +116,12 @@ static char *new_run(unsigned int node, unsigned int order)
  * touched for the first time, without the lock: other CPUs' sheaves would wait for that. So several
  * CPUs may carve at the same time.
  */
-static struct pool_block *carve(struct pool *pool, unsigned int index)
+static struct pool_block *carve(unsigned int node, unsigned int index)
 {
+	struct pool *pool = &ranges[node].pool;
 	size_t size = (size_t)1 << (SMALLEST_SHIFT + index);
 	unsigned int order = size > OS_PAGE ? SMALLEST_SHIFT + index - OS_PAGE_SHIFT : 0;
-	char *run = new_run((unsigned int)(pool - pools), order);
+	char *run = new_run(node, order);
 	struct pool_block *first = NULL, **end = &first;
 
 	for (size_t at = size; run && at < OS_PAGE; at += size) {
@@ -158,13 +152,13 @@ static struct pool_block *unlist(struct pool *pool, unsigned int index)
 
 static struct pool_block *take_block(unsigned int node, unsigned int index)
 {
-	struct pool *pool = &pools[node];
+	struct pool *pool = &ranges[node].pool;
 	struct pool_block *block;
 
 	os_lock(&pool->lock);
 	block = unlist(pool, index);
 	os_unlock(&pool->lock);
-	return block ? block : carve(pool, index);
+	return block ? block : carve(node, index);
 }
 
 static void *cleared(struct pool_block *block, size_t size)
@@ -193,7 +187,7 @@ void *pool_alloc(size_t size)
 void *pool_alloc_try(size_t size)
 {
 	unsigned int index = size_index(size);
-	struct pool *pool = &pools[this_pool()];
+	struct pool *pool = &ranges[this_pool()].pool;
 	struct pool_block *block;
 
 	os_assert(index < NR_SIZES);
@@ -248,12 +242,12 @@ void pool_lock_all(void)
 {
 	/* These have the same rank, as in page_lock_all(). */
 	for (uint32_t node = 0; node < os.nr_nodes; node++)
-		while (!os_trylock(&pools[node].lock))
+		while (!os_trylock(&ranges[node].pool.lock))
 			os_sleep_briefly();
 }
 
 void pool_unlock_all(void)
 {
 	for (uint32_t node = os.nr_nodes; node-- > 0;)
-		os_unlock(&pools[node].lock);
+		os_unlock(&ranges[node].pool.lock);
 }

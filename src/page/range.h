@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Inside a node's range: its addresses (reserve.c), chunks and lists of chunks (page.c), the advice
- * for huge pages (huge.c), how many free pages stay (keep.c), and the pages that return to the
- * system (discard.c).
+ * for huge pages (huge.c), how many free pages stay (keep.c), the pages that return to the system
+ * (discard.c), and the node's pool (pool.c), so that both begin in one page.
  *
  * Callers: src/page/, with the range's lock held.
  */
@@ -29,9 +29,18 @@
 #define RANGE_CLEAN  (RANGE_LOCKED + 1)
 #define RANGE_LISTS  (RANGE_CLEAN + 1)
 
+#define POOL_SIZES 16 /* 64 bytes to 2 MiB */
+
+/* Free blocks of a node: pool.c. */
+struct pool {
+	struct os_lock lock;
+	struct pool_block *free[POOL_SIZES];
+} __attribute__((aligned(64)));
+
 struct range {
 	struct os_lock lock;
 	uint32_t nr_chunks;	 /* used so far, from below */
+	bool words;		 /* theirs are usable */
 	struct chunk *chunks;	 /* the first one; the others are below it */
 	size_t chunks_committed; /* bytes of them */
 	struct chunk *lists[RANGE_LISTS];
@@ -48,6 +57,7 @@ struct range {
 		size_t committed, used, free;
 	} shown;	 /* the last values of show.c; bytes */
 	uint32_t cursor; /* the chunk to give parts of back next */
+	struct pool pool;
 };
 
 extern struct range ranges[OS_MAX_NODES];

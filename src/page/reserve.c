@@ -74,6 +74,7 @@ static bool reserve(unsigned int shift)
 		struct range *range = &ranges[node];
 
 		os_lock_init(&range->lock, OS_RANK_PAGES);
+		os_lock_init(&range->pool.lock, OS_RANK_POOL);
 		range->chunks = (struct chunk *)((char *)pages.slabs - node * chunks) - 1;
 		if (os.nr_nodes > 1)
 			os_prefer_node(base + ((size_t)node << shift), (size_t)1 << shift, node);
@@ -119,7 +120,7 @@ bool page_init(void)
 }
 
 /* The entries of the tables for the next chunk. */
-static bool commit_tables(struct range *range, struct chunk *chunk)
+static bool commit_entries(struct range *range, struct chunk *chunk)
 {
 	char *slabs = (char *)chunk_slabs(range, chunk), *top = (char *)(range->chunks + 1);
 	size_t end = os_round_up((size_t)(top - (char *)chunk)),
@@ -133,8 +134,28 @@ static bool commit_tables(struct range *range, struct chunk *chunk)
 	if (!os_commit(slabs, (size_t)((char *)(chunk_slabs(range, chunk) + CHUNK_PAGES) - slabs)))
 		return false;
 	range->chunks_committed = end;
-	return os_commit(page_words(chunk_slabs(range, chunk)), CHUNK_BITS) &&
+	return (!range->words || os_commit(page_words(chunk_slabs(range, chunk)), CHUNK_BITS)) &&
 	       (!pages.marks || os_commit(mark_at(chunk_address(range, chunk)), CHUNK_MARKS));
+}
+
+/* Most programs have no slab of more than 64 objects. */
+bool page_make_words(void)
+{
+	for (uint32_t node = 0; node < os.nr_nodes; node++) {
+		struct range *range = &ranges[node];
+		struct slab *first = pages.slabs + node * range_max_chunks() * CHUNK_PAGES;
+		bool done;
+
+		os_lock(&range->lock);
+		done = range->words || !range->nr_chunks ||
+		       os_commit(page_words(first), range->nr_chunks * CHUNK_BITS);
+		range->words = done;
+		os_unlock(&range->lock);
+		if (!done)
+			return false;
+	}
+	os_store_release(&pages.words_usable, 1);
+	return true;
 }
 
 struct chunk *range_grow(struct range *range)
@@ -144,7 +165,7 @@ struct chunk *range_grow(struct range *range)
 
 	if (range->nr_chunks == range_max_chunks() ||
 	    (size_t)(range->nr_chunks + 1) * CHUNK_PAGES > SLAB_NONE ||
-	    !commit_tables(range, chunk) || !os_commit(chunk_address(range, chunk), OS_HUGE))
+	    !commit_entries(range, chunk) || !os_commit(chunk_address(range, chunk), OS_HUGE))
 		return NULL;
 	/* PAGE-P3 */
 	end = (chunk_index(range, chunk) + 1) << OS_HUGE_SHIFT;

@@ -25,8 +25,10 @@ static size_t owners_size(const struct slab_cache *cache, unsigned int order)
 static bool make_owners(const struct slab_cache *cache, struct slab *slab, bool wait)
 {
 	unsigned int order = slab_order_of(cache, os_load_acquire(&slab->state)).order;
-	uint32_t *array = (wait ? pool_alloc : pool_alloc_try)(owners_size(cache, order));
+	uint32_t *array = NULL;
 
+	if (!owner_in_words(cache) || page_use_words(wait))
+		array = (wait ? pool_alloc : pool_alloc_try)(owners_size(cache, order));
 	if (!array)
 		return false;
 	memset(array, 0xff, owners_size(cache, order));
