@@ -28,7 +28,7 @@ void os_init(void)
 	for (uint32_t cpu = 0; cpu < os.nr_cpus; cpu++) {
 		os.node_of_row[cpu] = prices ? prices->node_of_cpu[cpu]
 					     : (uint16_t)(cpu * os.nr_nodes / os.nr_cpus);
-		os.llc_of_cpu[cpu] =
+		os.place_of[cpu].cache =
 			prices ? prices->llc_of_cpu[cpu] : (uint16_t)(cpu / CPUS_PER_LLC);
 		os.place_of[cpu].allowed = 1;
 	}

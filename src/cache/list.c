@@ -5,7 +5,7 @@
 #include "page/pool.h"
 #include "slab/drain_marks.h"
 
-#define CHAINS	   512u /* of each index: a page */
+#define CHAINS	   256u /* of each index: together a page */
 #define HASH_SEED  0x811c9dc5u
 #define MOST_LOOKS 64 /* at caches, with the lock held */
 
@@ -24,7 +24,9 @@ struct entry {
 
 #define ENTRY_OF(link, member) ((struct entry *)((char *)(link)-offsetof(struct entry, member)))
 
-static struct link *names[CHAINS], *layouts[CHAINS];
+static struct {
+	struct link *names[CHAINS], *layouts[CHAINS];
+} chains;
 static struct kmem_cache *visited_next[LIST_VISITORS]; /* see list_visit() */
 
 static struct entry *entry_of(const struct kmem_cache *s)
@@ -49,13 +51,14 @@ static uint32_t hash(uint32_t so_far, const void *bytes, size_t size)
 
 static struct link **chain_of_name(const char *name)
 {
-	return &names[hash(HASH_SEED, name, strlen(name)) % CHAINS];
+	return &chains.names[hash(HASH_SEED, name, strlen(name)) % CHAINS];
 }
 
 static struct link **chain_of_layout(uint32_t size, slab_flags_t flags)
 {
 	flags &= LIST_FLAGS;
-	return &layouts[hash(hash(HASH_SEED, &size, sizeof(size)), &flags, sizeof(flags)) % CHAINS];
+	return &chains.layouts[hash(hash(HASH_SEED, &size, sizeof(size)), &flags, sizeof(flags)) %
+			       CHAINS];
 }
 
 static void add_link(struct link **chain, struct link *link)

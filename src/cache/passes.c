@@ -62,7 +62,7 @@ static struct {
 	unsigned int turn;			     /* whose it is */
 	struct idle_rows rows;			     /* of PASS_ROWS */
 	struct visit visits[MOST_WORK / VISIT_WORK]; /* of the round */
-} passes;
+} passes OS_LARGE;
 
 /* Is the cache as it was in the previous pass? Then it gives up what it keeps unused. */
 static bool cache_is_idle(struct kmem_cache *s)

@@ -169,7 +169,7 @@ static void find_answer(struct question *question, const char *line)
 
 static void answer(char *line)
 {
-	static char text[OUT_BYTES]; /* one thread answers at a time */
+	static char text[OUT_BYTES] OS_LARGE; /* one thread answers at a time */
 	const struct os_descriptor *file = os_channel_file();
 	struct out out = {.fd = file ? file->file : -1, .ours = file, .text = text};
 	char *tab = strchr(line, '\t');

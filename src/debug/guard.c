@@ -57,7 +57,7 @@ static struct {
 		uint16_t chunks[MOST_CHUNKS / 2];
 	} classes[CLASSES];
 	uint16_t kinds[MOST_CHUNKS];
-} pool;
+} pool OS_LARGE;
 
 static size_t wanted_size(void)
 {

@@ -25,11 +25,11 @@ struct name {
 	slab_flags_t flags;
 };
 
+static char block_text[OS_TEXT] OS_LARGE;
+static struct name block_names[MOST_NAMES] OS_LARGE;
 static struct {
-	char text[OS_TEXT];
 	slab_flags_t others; /* of caches that no block names */
 	unsigned int nr_names;
-	struct name names[MOST_NAMES];
 } blocks;
 
 /* Letters, flags and meanings. */
@@ -75,8 +75,8 @@ static void add_name(const char *name, size_t length, slab_flags_t flags)
 		return;
 	if (star)
 		length = (size_t)(star - name);
-	blocks.names[blocks.nr_names++] = (struct name){
-		.at = (uint16_t)(name - blocks.text),
+	block_names[blocks.nr_names++] = (struct name){
+		.at = (uint16_t)(name - block_text),
 		.length = (uint16_t)length,
 		.prefix = star,
 		.flags = flags,
@@ -103,12 +103,12 @@ static bool read_block(const char *block, size_t length)
 
 bool debug_parse(const char *text)
 {
-	const char *block = blocks.text;
+	const char *block = block_text;
 	bool understood = true;
 
 	blocks.others = 0;
 	blocks.nr_names = 0;
-	snprintf(blocks.text, sizeof(blocks.text), "%s", text);
+	snprintf(block_text, sizeof(block_text), "%s", text);
 	while (*block) {
 		size_t length = strcspn(block, ";");
 
@@ -122,7 +122,7 @@ bool debug_parse(const char *text)
 static bool has_name(const struct name *n, const char *name, size_t length)
 {
 	return (n->prefix ? length >= n->length : length == n->length) &&
-	       !memcmp(blocks.text + n->at, name, n->length);
+	       !memcmp(block_text + n->at, name, n->length);
 }
 
 slab_flags_t debug_flags_of(const char *name, slab_flags_t flags)
@@ -133,9 +133,9 @@ slab_flags_t debug_flags_of(const char *name, slab_flags_t flags)
 	if (flags & (SLAB_NO_USER_FLAGS | SLAB_SECRET))
 		return own;
 	for (unsigned int i = 0; i < blocks.nr_names; i++)
-		if (has_name(&blocks.names[i], name, length)) {
-			os_store_relaxed(&blocks.names[i].matched, 1);
-			return own | blocks.names[i].flags;
+		if (has_name(&block_names[i], name, length)) {
+			os_store_relaxed(&block_names[i].matched, 1);
+			return own | block_names[i].flags;
 		}
 	return own | blocks.others;
 }
@@ -143,12 +143,12 @@ slab_flags_t debug_flags_of(const char *name, slab_flags_t flags)
 void debug_report_unmatched(void)
 {
 	for (unsigned int i = 0; i < blocks.nr_names; i++) {
-		const struct name *n = &blocks.names[i];
+		const struct name *n = &block_names[i];
 
 		if (!os_load_relaxed(&n->matched))
 			os_report("slab_debug: no cache matched \"%.*s%s\"; `sheaf info` lists "
 				  "names",
-				  n->length, blocks.text + n->at, n->prefix ? "*" : "");
+				  n->length, block_text + n->at, n->prefix ? "*" : "");
 	}
 }
 

@@ -55,8 +55,8 @@ static struct {
 	size_t bytes;  /* of each ring, at most */
 	size_t places; /* of each ring; 0: nothing rests */
 	uint32_t begun, reported;
-	struct ring rings[OS_MAX_NODES];
 } quarantine;
+static struct ring rings[OS_MAX_NODES] OS_LARGE;
 
 static size_t wanted_rest(void)
 {
@@ -96,7 +96,7 @@ void quarantine_begin(void)
 		return;
 	}
 	for (uint32_t node = 0; node < os.nr_nodes; node++)
-		quarantine.rings[node].places = (void **)(void *)(base + node * room);
+		rings[node].places = (void **)(void *)(base + node * room);
 	quarantine.bytes = bytes;
 	os_store_release(&quarantine.places, places);
 }
@@ -181,7 +181,7 @@ static bool reserve_rest(struct ring *ring, size_t bytes, bool nolock)
 
 static bool begin_rest(struct slab_cache *cache, void *object, bool nolock)
 {
-	struct ring *ring = &quarantine.rings[os_node()];
+	struct ring *ring = &rings[os_node()];
 	void *before;
 
 	if (!os_load_acquire(&quarantine.places) ||
@@ -213,8 +213,7 @@ static uint64_t used_places(const struct ring *ring)
 	return added < quarantine.places ? added : quarantine.places;
 }
 
-#define rings_for_each(ring)                                                                       \
-	for (struct ring *ring = quarantine.rings; ring < quarantine.rings + os.nr_nodes; ring++)
+#define rings_for_each(ring)	 for (struct ring *ring = rings; ring < rings + os.nr_nodes; ring++)
 #define places_for_each(ring, i) for (uint64_t i = 0; i < used_places(ring); i++)
 
 bool quarantine_has(const void *object)

@@ -98,7 +98,6 @@ struct groups {
 	struct os_lock lock;
 	uint32_t begun; /* a group was created in this process */
 	struct kmem_group root;
-	struct kmem_group *chunks[GROUP_CHUNKS];
 	uint32_t nr_places;	       /* that were ever used; place 0 is the root's */
 	uint32_t nr, nr_over, reap_at; /* groups; groups that are over; look for free places then */
 	uint64_t nr_made;
@@ -110,6 +109,7 @@ struct groups {
 };
 
 extern struct groups groups __attribute__((visibility("hidden")));
+extern struct kmem_group *group_chunks[GROUP_CHUNKS] __attribute__((visibility("hidden")));
 
 static inline bool groups_exist(void)
 {
@@ -146,7 +146,7 @@ static inline struct kmem_group *group_of_number(uint32_t number)
 
 	if (!place)
 		return &groups.root;
-	return os_load_acquire(&groups.chunks[place >> GROUP_CHUNK_BITS]) + place % GROUP_CHUNK;
+	return os_load_acquire(&group_chunks[place >> GROUP_CHUNK_BITS]) + place % GROUP_CHUNK;
 }
 
 /* --- tree.c ----------------------------------------------------------------------------------- */

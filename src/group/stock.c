@@ -35,7 +35,7 @@ static __attribute__((unused)) bool is_charged(uint64_t word)
 		return true;
 	if (!place || place >= os_peek(&groups.nr_places))
 		return false;
-	g = os_peek(&groups.chunks[place >> GROUP_CHUNK_BITS]) + place % GROUP_CHUNK;
+	g = os_peek(&group_chunks[place >> GROUP_CHUNK_BITS]) + place % GROUP_CHUNK;
 	return g->number == stock_number(word) && os_peek(&g->usage) >= bytes;
 }
 

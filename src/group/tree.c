@@ -13,6 +13,7 @@
 
 #define REAP_AT 64 /* groups that are over before their places are looked for */
 
+struct kmem_group *group_chunks[GROUP_CHUNKS] OS_LARGE;
 struct groups groups = {
 	.lock = OS_LOCK_INIT(OS_RANK_GROUPS),
 	.root = {.hard = GROUP_NO_LIMIT, .high = GROUP_NO_LIMIT, .refs = 1, .name = "root"},
@@ -162,15 +163,15 @@ static struct kmem_group *fresh_place(void)
 
 	if (place == 1u << GROUP_PLACE_BITS)
 		return NULL;
-	if (!groups.chunks[chunk]) {
+	if (!group_chunks[chunk]) {
 		struct kmem_group *made = pool_alloc(GROUP_CHUNK * sizeof(*made));
 
 		if (!made)
 			return NULL;
-		os_store_release(&groups.chunks[chunk], made);
+		os_store_release(&group_chunks[chunk], made);
 	}
 	os_store_release(&groups.nr_places, place + 1);
-	g = &groups.chunks[chunk][place % GROUP_CHUNK];
+	g = &group_chunks[chunk][place % GROUP_CHUNK];
 	g->number = group_number(place);
 	return g;
 }

@@ -27,7 +27,7 @@ static struct {
 	uint64_t secret;
 	struct kmem_cache *caches[KMALLOC_PARTITIONS][KMALLOC_CACHES];
 	struct kmem_cache *charged[KMALLOC_CACHES]; /* made one by one, when they are needed */
-} family;
+} family OS_LARGE;
 
 /*
  * --- the table of programs ----------------------------------------------------------------------

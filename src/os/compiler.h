@@ -19,6 +19,17 @@
  * need one more. */
 #define OS_FAST __attribute__((aligned(64)))
 
+/*
+ * A table of which most programs use a part, or nothing. These lie together, so that all other
+ * variables without a value lie in a few pages, which a start uses. (clang needs a name that
+ * linkers do not collect.)
+ */
+#ifdef __clang__
+#define OS_LARGE __attribute__((section(".bss.large")))
+#else
+#define OS_LARGE __attribute__((section(".sbss.large")))
+#endif
+
 /* What the shared library exports, where a public function is defined; all else is hidden. A public
  * function whose return address identifies the calling place in the program is OS_NOINLINE, too:
  * inlined by whole-program optimisation, it would see its caller's return address. */

@@ -51,7 +51,9 @@ enum os_backend {
 struct os_place {
 	uint16_t place;
 	uint16_t llc, llc_end; /* places of the CPUs behind the same last-level cache */
+	uint16_t cache;	       /* the same number for these CPUs */
 	uint16_t allowed;      /* the program was allowed to run there when it began */
+	uint16_t cpu_at;       /* not of this CPU: the next one in the list */
 };
 
 struct os_node {
@@ -82,15 +84,13 @@ struct os_machine {
 	/* Bytes of memory of the machine, or what the control group grants of it, at most a second
 	 * ago while much is in use; SIZE_MAX where that is unknown. */
 	size_t memory;
-	uint16_t node_of_row[OS_MAX_ROWS];
-	/* CPUs behind one last-level cache have the same number. */
-	uint16_t llc_of_cpu[OS_MAX_ROWS];
-	struct os_place place_of[OS_MAX_ROWS];
+	/* From here on in few pages, if nodes and CPUs are few. */
 	struct os_node node[OS_MAX_NODES];
-	uint16_t cpu_at[OS_MAX_ROWS];
-	uint8_t near[OS_MAX_NODES][OS_MAX_NODES]; /* each node, and the others by distance */
 	/* Whose memory a node uses: its own, or the nearest node's; OS_NO_NODE: any. */
 	int16_t memory_of_node[OS_MAX_NODES];
+	uint16_t node_of_row[OS_MAX_ROWS];
+	struct os_place place_of[OS_MAX_ROWS];
+	uint8_t near[OS_MAX_NODES][OS_MAX_NODES]; /* each node, and the others by distance */
 };
 
 extern struct os_machine os __attribute__((visibility("hidden"))); /* no GOT on fast paths */
@@ -182,7 +182,7 @@ unsigned int os_nr_cpus(void);
 /* The CPU at a place of a node. */
 static inline unsigned int os_cpu_at(unsigned int node, unsigned int place)
 {
-	return os.cpu_at[os.node[node].first + place];
+	return os.place_of[os.node[node].first + place].cpu_at;
 }
 
 /* The i-th of all nodes by their distance from this one, which is the first, 0. */
@@ -198,7 +198,7 @@ static inline unsigned int os_stand_in(unsigned int node, unsigned int i)
 }
 
 /* In places.c. For os_init(), when the nodes and the backend are known: add the stand-in rows, fill
- * in places and count the allowed CPUs, from nr_cpus, node_of_row, llc_of_cpu and `allowed`. */
+ * in places and count the allowed CPUs, from nr_cpus, node_of_row, `cache` and `allowed`. */
 void os_find_places(void);
 
 /* In places.c, for os_init(): replace the distances in `near`, if they are known, by the nodes in

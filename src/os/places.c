@@ -12,8 +12,9 @@ static void place_near(unsigned int cpu)
 	unsigned int begin = node->n;
 
 	for (unsigned int other = cpu; other < os.nr_cpus; other++)
-		if (os.node_of_row[other] == its_node && os.llc_of_cpu[other] == os.llc_of_cpu[cpu])
-			os.cpu_at[node->first + node->n++] = (uint16_t)other;
+		if (os.node_of_row[other] == its_node &&
+		    os.place_of[other].cache == os.place_of[cpu].cache)
+			os.place_of[node->first + node->n++].cpu_at = (uint16_t)other;
 	for (unsigned int place = begin; place < node->n; place++) {
 		struct os_place *of = &os.place_of[os_cpu_at(its_node, place)];
 
@@ -79,7 +80,7 @@ static void order_node(uint8_t *near, unsigned int n, unsigned int node, const u
 
 void os_order_nodes(bool known)
 {
-	for (unsigned int from = 0; from < os.nr_nodes; from++) {
+	for (unsigned int from = 0; from < os.nr_nodes && os.nr_nodes > 1; from++) {
 		uint8_t distance[OS_MAX_NODES] = {0};
 
 		if (known)

@@ -20,7 +20,7 @@
 static struct {
 	uintptr_t *leaves[NR_LEAVES];
 	size_t bytes; /* of all blocks, and of those in cells */
-} maps;
+} maps OS_LARGE;
 
 #define NODE_SHIFT  4
 #define FLAGS	    ((uintptr_t)OS_PAGE - 1)

@@ -25,7 +25,7 @@ static struct {
 	uint64_t cells[OS_MAX_NODES][CELLS] __attribute__((aligned(64)));
 	size_t bytes[OS_MAX_NODES]; /* in the cells, or about to be */
 	size_t returned;
-} waiting;
+} waiting OS_LARGE;
 
 static uint64_t kept_cell(struct mapping block, uint32_t now)
 {

@@ -8,7 +8,7 @@
 #include "page/map_kept.h"
 #include "page/range.h"
 
-struct range ranges[OS_MAX_NODES];
+struct range ranges[OS_MAX_NODES] OS_LARGE;
 
 static void unlist_chunk(struct range *range, struct chunk *chunk)
 {

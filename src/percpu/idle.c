@@ -15,7 +15,7 @@
 #include "percpu/rows.h"
 #include "percpu/stat.h"
 
-struct idle_stamps idle_stamps[OS_MAX_ROWS];
+struct idle_stamps idle_stamps[OS_MAX_ROWS] OS_LARGE;
 
 /* --- rows ------------------------------------------------------------------------------------- */
 

@@ -312,7 +312,7 @@ static void invent_places(void)
 	os.nr_nodes = 1 + random_below(&seed, random_below(&seed, 2) ? 4 : OS_MAX_NODES);
 	for (uint32_t cpu = 0; cpu < os.nr_cpus; cpu++) {
 		os.node_of_row[cpu] = (uint16_t)random_below(&seed, os.nr_nodes);
-		os.llc_of_cpu[cpu] = (uint16_t)random_below(&seed, 8);
+		os.place_of[cpu].cache = (uint16_t)random_below(&seed, 8);
 		os.place_of[cpu].allowed = random_below(&seed, 2) != 0;
 	}
 	os_find_places();
@@ -343,7 +343,7 @@ static void check_cpu(unsigned int cpu)
 
 		assert_int_equal(os.node_of_row[other], node);
 		assert_int_equal(i >= place->llc && i < place->llc_end,
-				 os.llc_of_cpu[other] == os.llc_of_cpu[cpu]);
+				 os.place_of[other].cache == os.place_of[cpu].cache);
 	}
 }
 

@@ -20,7 +20,7 @@ BUGS = [
     Bug("option-accepts-overflow", "src/os/options/option.c", "\tunsigned long value = strtoul(digits, &end, 10);",
         "\tuint32_t value = (uint32_t)strtoul(digits, &end, 10);", "os"),
     Bug("option-read-as-letters", "src/os/options/option_debug.c", "|| is_option(word, length))", "|| false)", "os"),
-    Bug("list-of-cpus-without-ranges", "src/os/linux/topology.c", "if (*end == '-')", "if (*end != '-')", "topology"),
+    Bug("list-of-cpus-without-ranges", "src/os/linux/topology.c", "if (*list == '-' && ", "if (*list == ':' && ", "topology"),
     Bug("section-commits-before-its-last-store", "include/sheaf/section.h",
         '\t"{movq %[object], 32(%[m], %[t], 8)|mov [%[m] + 8*%[t] + 32], %[object]}\\n"                \\\n'
         '\t"{addl $1, %k[t]|add %k[t], 1}\\n"                                                          \\\n'

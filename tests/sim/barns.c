@@ -51,7 +51,7 @@ void __wrap_barn_finish(struct sheaf_cache *cache, struct barn_cell *cell, struc
 
 	if (sim_row((uintptr_t)cell->at, &row, &begin) && row - first != cell->cpu) {
 		from_others++;
-		from_afar += os.llc_of_cpu[row - first] != os.llc_of_cpu[cell->cpu];
+		from_afar += os.place_of[row - first].cache != os.place_of[cell->cpu].cache;
 	}
 	__real_barn_finish(cache, cell, sheaf);
 }

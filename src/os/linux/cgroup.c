@@ -19,7 +19,7 @@
 #define FILE_NAME 32 /* bytes of the longest one, with a slash */
 
 /* Not on the stack, which may be small. */
-static char cgroup_text[4096];
+static char cgroup_text[4096] OS_LARGE;
 
 /* The number at the beginning of a group's file; SIZE_MAX if there is none: no file, "max", -1.
  * Behind the group's path is room for FILE_NAME bytes. */

@@ -10,7 +10,7 @@
 
 /* --- topology.c: CPUs, nodes and last-level caches, from /sys --------------------------------- */
 
-/* Fill in nr_cpus, nr_nodes, node_of_row, llc_of_cpu and `allowed` of `os`. Returns false if no
+/* Fill in nr_cpus, nr_nodes, node_of_row, `cache` and `allowed` of `os`. Returns false if no
  * bound of the CPU numbers is known. */
 bool topology_find(void);
 

@@ -15,7 +15,7 @@
 #include "os/options/options.h"
 #include "os/should_fail.h"
 
-struct os_machine os;
+struct os_machine os OS_LARGE;
 
 /*
  * Only caches with checks report their objects to a tool. U: the address sanitizer records no

@@ -28,48 +28,63 @@ static int read_shown(const char *path, char *text, size_t size)
 	return length;
 }
 
+static bool is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+/* The number that the text begins with, or one beyond the tables; moves behind it. As strtoul(),
+ * whose pages of the C library a start need not touch. */
+static unsigned long number_at(const char **text)
+{
+	unsigned long number = 0;
+
+	for (; is_digit(**text); (*text)++)
+		if (number <= UINT16_MAX)
+			number = number * 10 + (unsigned long)(**text - '0');
+	return number;
+}
+
 /* Call set(cpu, value) for each number of a list such as "0-3,8". */
 static void for_each_in_list(const char *list, void (*set)(unsigned int, unsigned int),
 			     unsigned int value)
 {
-	while (*list >= '0' && *list <= '9') {
-		char *end;
-		unsigned long first = strtoul(list, &end, 10), last = first;
+	while (is_digit(*list)) {
+		unsigned long first = number_at(&list), last = first;
 
-		if (*end == '-')
-			last = strtoul(end + 1, &end, 10);
+		if (*list == '-' && *++list)
+			last = number_at(&list);
 		for (; first <= last && first < OS_MAX_ROWS; first++)
 			set((unsigned int)first, value);
-		list = *end == ',' ? end + 1 : "";
+		list += *list == ',';
 	}
 }
 
 /* Texts of files: not on the stack, which may be small. */
-static char present[4096], texts[2][4096]; /* the CPUs; files that are read now */
-static unsigned int nr_texts;
+static char present[4096] OS_LARGE, list_now[4096] OS_LARGE;
 
-/* As for_each_in_list(), for the list in this file, from which set() may read one more file; false:
- * there is none. */
+/* As for_each_in_list(), for the list in this file; false: there is none. */
 static bool for_each_in_file(const char *path, void (*set)(unsigned int, unsigned int),
 			     unsigned int value)
 {
-	char *text = texts[nr_texts++];
-	bool found = read_shown(path, text, sizeof(texts[0])) > 0;
+	bool found = read_shown(path, list_now, sizeof(list_now)) > 0;
 
 	if (found)
-		for_each_in_list(text, set, value);
-	nr_texts--;
+		for_each_in_list(list_now, set, value);
 	return found;
 }
 
 /* The number after the last one of an ascending list; 0 if it is empty. */
 static unsigned long end_of_list(const char *list)
 {
-	const char *end = list + strspn(list, "0123456789,-"), *last = end;
+	unsigned long end = 0;
 
-	while (last > list && last[-1] >= '0' && last[-1] <= '9')
-		last--;
-	return last < end ? strtoul(last, NULL, 10) + 1 : 0;
+	while (is_digit(*list) || *list == ',' || *list == '-')
+		if (is_digit(*list))
+			end = number_at(&list) + 1;
+		else
+			list++;
+	return end;
 }
 
 /* Its text becomes empty, if there is no such file. Returns end_of_list(). */
@@ -89,7 +104,7 @@ static void set_node(unsigned int cpu, unsigned int node)
 
 static void set_llc(unsigned int cpu, unsigned int number)
 {
-	os.llc_of_cpu[cpu] = (uint16_t)number;
+	os.place_of[cpu].cache = (uint16_t)number;
 }
 
 static unsigned long end_of_mask(const unsigned long *mask, size_t words)
@@ -108,10 +123,10 @@ static unsigned long end_of_mask(const unsigned long *mask, size_t words)
 static bool find_rows(void)
 {
 	unsigned long mask[OS_MAX_ROWS / MASK_BITS], possible, seen, end = 0;
+	char text[512];
 	long bytes = os_syscall_may_fail(EPERM, sched_getaffinity, 0, sizeof(mask), mask);
 
-	possible = read_list("/sys/devices/system/cpu/possible", present, sizeof(present));
-	/* Of two, both count, present or not: find_present(). */
+	possible = read_list("/sys/devices/system/cpu/possible", text, sizeof(text));
 	if (possible > 2 || !possible)
 		end = read_list("/sys/devices/system/cpu/present", present, sizeof(present));
 	seen = bytes > 0 ? end_of_mask(mask, (size_t)bytes / sizeof(long)) : 0;
@@ -128,6 +143,16 @@ static bool find_rows(void)
 	return bytes > 0;
 }
 
+/* Of two possible CPUs both count, present or not: see find_present(). */
+static void for_each_present(void (*set)(unsigned int, unsigned int))
+{
+	if (os.nr_cpus > 2)
+		for_each_in_list(present, set, 0);
+	else
+		for (unsigned int cpu = 0; cpu < os.nr_cpus; cpu++)
+			set(cpu, 0);
+}
+
 static unsigned int nr_present;
 
 static void count_present(unsigned int cpu, unsigned int unused)
@@ -141,7 +166,7 @@ static void count_present(unsigned int cpu, unsigned int unused)
 static void find_present(void)
 {
 	nr_present = 0;
-	for_each_in_list(present, count_present, 0);
+	for_each_present(count_present);
 	if (nr_present <= 1)
 		nr_present = os.nr_cpus;
 }
@@ -190,7 +215,7 @@ static void find_nodes_of_cpus(const char *nodes)
 		os.node_of_row[cpu] = NOT_LISTED;
 	for_each_in_list(nodes, find_cpus_of_node, 0);
 	if (nodes_shown & (nodes_shown - 1))
-		for_each_in_list(present, find_node_of_offline, 0);
+		for_each_present(find_node_of_offline);
 	for (uint32_t cpu = 0; cpu < os.nr_cpus; cpu++)
 		if (os.node_of_row[cpu] == NOT_LISTED)
 			os.node_of_row[cpu] = 0;
@@ -275,7 +300,7 @@ static void find_llc(unsigned int cpu, unsigned int unused)
 	char path[80];
 
 	(void)unused;
-	if (os.llc_of_cpu[cpu])
+	if (os.place_of[cpu].cache)
 		return;
 	snprintf(path, sizeof(path), "/sys/devices/system/cpu/cpu%u/cache/index3/shared_cpu_list",
 		 cpu);
@@ -290,7 +315,7 @@ bool topology_find(void)
 	find_nodes();
 	/* The order of others needs more than one. */
 	if (os.nr_cpus > 2)
-		for_each_in_list(present, find_llc, 0);
+		for_each_present(find_llc);
 	return known;
 }
 

@@ -20,7 +20,7 @@
 static struct {
 	uint64_t kind; /* 0: free */
 	uint32_t count;
-} seen[KINDS];
+} seen[KINDS] OS_LARGE;
 static uint32_t used, reported_full, left_out;
 
 /* FNV-1a; never 0. */

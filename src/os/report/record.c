@@ -30,7 +30,7 @@
 static struct {
 	struct os_record places[PLACES];
 	uint32_t lost;
-} queue;
+} queue OS_LARGE;
 
 uint32_t os_reports, os_reports_kept;
 

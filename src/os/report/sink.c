@@ -22,6 +22,9 @@
 static struct {
 	char directory[PATH_MAX]; /* where the process was when the file was first opened */
 	char path[2 * PATH_MAX];
+} place OS_LARGE;
+
+static struct {
 	struct os_descriptor file;
 	uint32_t opening; /* by some thread */
 	uint32_t refused; /* reported, once */
@@ -72,27 +75,27 @@ static void make_path(void)
 {
 	size_t used = 0;
 
-	if (!*sink.directory && !getcwd(sink.directory, sizeof(sink.directory)))
-		*sink.directory = '\0';
-	if (*os_options.report != '/' && *sink.directory)
-		used = (size_t)snprintf(sink.path, sizeof(sink.path), "%s/", sink.directory);
+	if (!*place.directory && !getcwd(place.directory, sizeof(place.directory)))
+		*place.directory = '\0';
+	if (*os_options.report != '/' && *place.directory)
+		used = (size_t)snprintf(place.path, sizeof(place.path), "%s/", place.directory);
 	for (const char *at = os_options.report; *at; at++)
 		if (at[0] == '%' && at[1] == 'p') {
-			used += (size_t)snprintf(sink.path + used, sizeof(sink.path) - used, "%d",
+			used += (size_t)snprintf(place.path + used, sizeof(place.path) - used, "%d",
 						 (int)getpid());
 			at++;
 		} else {
-			sink.path[used++] = *at;
+			place.path[used++] = *at;
 		}
-	sink.path[used] = '\0';
+	place.path[used] = '\0';
 }
 
 /* Links at these paths lead to the process's own open files. Elsewhere, another user may have
  * placed one. */
 static bool may_be_link(void)
 {
-	return !strncmp(sink.path, "/dev/std", 8) || !strncmp(sink.path, "/dev/fd/", 8) ||
-	       !strncmp(sink.path, "/proc/self/fd/", 14);
+	return !strncmp(place.path, "/dev/std", 8) || !strncmp(place.path, "/dev/fd/", 8) ||
+	       !strncmp(place.path, "/proc/self/fd/", 14);
 }
 
 /* It would show another user what the process does. Devices such as /dev/tty are the system's. */
@@ -107,7 +110,7 @@ static bool is_of_another(const struct stat *made)
 static int open_path(void)
 {
 	int flags = O_WRONLY | O_CREAT | O_APPEND | O_NOCTTY | O_NONBLOCK;
-	int low = os_file_open(sink.path, flags | (may_be_link() ? 0 : O_NOFOLLOW));
+	int low = os_file_open(place.path, flags | (may_be_link() ? 0 : O_NOFOLLOW));
 	struct stat made;
 
 	if (low < 0)
@@ -126,7 +129,7 @@ static const char *reason(int error)
 
 	if (!error)
 		return "it belongs to another user";
-	fstatat(AT_FDCWD, sink.path, &is, may_be_link() ? 0 : AT_SYMLINK_NOFOLLOW);
+	fstatat(AT_FDCWD, place.path, &is, may_be_link() ? 0 : AT_SYMLINK_NOFOLLOW);
 	if (error == ELOOP && S_ISLNK(is.st_mode))
 		return "it is a symbolic link";
 	if (error == ENXIO && S_ISFIFO(is.st_mode))
@@ -145,7 +148,7 @@ static void refuse_file(const char *what)
 	int length = snprintf(line, sizeof(line),
 			      "libsheaf: SHEAF_OPTIONS: report=%s cannot be %s (%s); reports go to "
 			      "standard error\n",
-			      sink.path, what, reason(errno));
+			      place.path, what, reason(errno));
 	size_t used = (size_t)length < sizeof(line) ? (size_t)length : sizeof(line) - 1;
 
 	os_make_plain(line, used - 1); /* all but the line feed */

@@ -41,7 +41,7 @@ _Static_assert(sizeof(struct row) == sizeof(uint64_t), "a row is one word");
 
 static struct {
 	uint64_t key, row;
-} known_rows[1 << KEPT_BITS];
+} known_rows[1 << KEPT_BITS] OS_LARGE;
 
 static bool fits(int64_t offset)
 {

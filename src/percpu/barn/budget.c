@@ -17,7 +17,7 @@ struct sheaf_budget sheaf_budget;
 static struct part {
 	intptr_t bytes;
 	intptr_t added; /* so much of it to the shared sum */
-} __attribute__((aligned(64))) parts[OS_MAX_ROWS];
+} __attribute__((aligned(64))) parts[OS_MAX_ROWS] OS_LARGE;
 
 static void add_part(struct part *part)
 {
@@ -53,7 +53,7 @@ static size_t limit_now(void)
 void sheaf_budget_init(void)
 {
 	os_store_relaxed(&decay_time.cpus, os.nr_allowed);
-	sheaf_budget_set_limit(limit_now());
+	sheaf_budget_follow();
 }
 
 void sheaf_budget_follow(void)
