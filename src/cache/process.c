@@ -171,9 +171,11 @@ static bool initialise(void)
 	pool_free(first, 1);
 	sheaf_budget_init();
 	page_set_limits((size_t)os_options.soft_limit << 20, (size_t)os_options.hard_limit << 20);
-	debug_parse(os_options.slab_debug);
+	if (*os_options.slab_debug)
+		debug_parse(os_options.slab_debug);
 	tools_explain_by(debug_explain);
 	publish_process();
+	decay_time.last = os_now_ms();
 	return true;
 }
 
@@ -213,14 +215,15 @@ static __attribute__((destructor(101))) void at_exit(void)
 		leaks_at_exit();
 	/* Nobody will take the objects in quarantine and find that something was written to
 	 * them. */
-	if (quarantine_bytes()) {
+	if (*os_options.slab_debug && quarantine_bytes()) {
 		quarantine_drain(NULL, true);
 		os_report_kept();
 	}
 	debug_report_unmatched();
 	os_misuse_left_out();
 	os_should_fail_end();
-	os_counters_end();
+	if (os.counting)
+		os_counters_end();
 }
 
 /* Once, because each call tries again. */
@@ -255,7 +258,8 @@ bool caches_ready(void)
 	os_unlock(&caches.lock);
 	if (begun) {
 		os_sink_open();
-		stats_begin();
+		if (os_options.stats_fd > STDERR_FILENO)
+			stats_begin();
 	}
 	if (begun && os_options.control)
 		os_channel_open();

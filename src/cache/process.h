@@ -11,7 +11,8 @@ bool caches_ready(void);
 
 /* --- in src/stats/ print.c -------------------------------------------------------------------- */
 
-/* At the first use: remember the file that statistics go to at exit. */
+/* At the first use: remember the file that statistics go to at exit, if it is not standard output
+ * or error, which a program may exchange. */
 void stats_begin(void);
 /* At exit, with SHEAF_OPTIONS=stats. Referenced here, so that a program linked with the static
  * library includes it. */

@@ -196,6 +196,6 @@ void counter_file_forget(void)
 
 void os_counters_end(void)
 {
-	if (ours.owner == getpid())
+	if (ours.owner && ours.owner == getpid())
 		counter_file_remove();
 }

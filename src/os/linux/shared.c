@@ -55,7 +55,7 @@ static struct {
 	size_t size;			      /* of a plane of an area */
 	unsigned int nr_areas;
 	uint32_t reported;
-} shared;
+} shared OS_LARGE;
 
 static size_t offset_of_area(unsigned int i)
 {
@@ -206,7 +206,7 @@ bool os_open_counters(char *row)
 
 void *os_counters_head(void)
 {
-	return os_load_acquire(&shared.head);
+	return os.counting ? os_load_acquire(&shared.head) : NULL;
 }
 
 unsigned int os_counters_areas(void)
