@@ -147,7 +147,7 @@ struct sheaf_stats {
 	uint64_t resident_bytes;      /* of the whole process, not of the library alone */
 	uint64_t peak_resident_bytes; /* most resident_bytes so far */
 	uint64_t peak_bytes;	      /* most used_bytes + mapped_bytes, 0 unless counted */
-	uint64_t sheaf_bytes;	      /* bytes of objects in barns, and of all sheaves */
+	uint64_t sheaf_bytes;	      /* bytes of objects for which sheaves have room */
 	uint64_t sheaf_budget;	      /* sheaf_bytes above which barns store no sheaves */
 	uint64_t returned_bytes;      /* of free_bytes, returned to the system so far */
 	uint64_t held_bytes;	      /* used_bytes, free_bytes and mapped_bytes */

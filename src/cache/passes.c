@@ -143,14 +143,15 @@ static bool pass_is_due(enum house_pass which, uint32_t passed)
 		return passed >= HOUSE_ROWS_MS;
 	if (page_is_above_soft())
 		return passed >= SOFT_PASS_MS;
-	return !os_options.decay_never &&
-	       passed >= (sheaf_budget_is_over() ? OVER_PASS_MS : pass_ms());
+	if (sheaf_budget_is_over())
+		return passed >= OVER_PASS_MS;
+	return !os_options.decay_never && passed >= pass_ms();
 }
 
 static void begin_passes(uint32_t now)
 {
-	/* One that began above the soft limit does not continue below it. */
-	if (os_options.decay_never && !page_is_above_soft())
+	/* One that began above a limit does not continue below it. */
+	if (os_options.decay_never && !page_is_above_soft() && !sheaf_budget_is_over())
 		passes.all[PASS_CACHES].goes_on = false;
 	for (unsigned int i = 0; i < NR_PASSES; i++) {
 		struct pass *pass = &passes.all[i];

@@ -24,6 +24,7 @@
 #include "os/should_fail.h"
 #include "os/thread.h"
 #include "page/limit.h"
+#include "page/map_kept.h"
 #include "page/pool.h"
 #include "percpu/barn/budget.h"
 #include "percpu/drain.h"
@@ -137,6 +138,7 @@ static void after_fork_in_child(void)
 	rcu_any_in_child();
 	list_after_fork();
 	page_forget_returning();
+	map_count_kept_again();
 	if (slab_marked_after_fork())
 		for_each_node(slab_expect_strays);
 	destroyed_stats_forget();

@@ -88,5 +88,6 @@ size_t page_bound(void)
 	for (uint32_t node = 0; node < os.nr_nodes; node++)
 		pages += larger(os_load_relaxed(&ranges[node].bound),
 				bound_of(os_load_relaxed(&ranges[node].used)));
-	return (pages << OS_PAGE_SHIFT) + map_bytes() / BOUND_PART;
+	return smaller((pages << OS_PAGE_SHIFT) + map_bytes() / BOUND_PART,
+		       os_load_relaxed(&os.memory) / MOST_PART);
 }

@@ -185,6 +185,15 @@ size_t map_trim(size_t bytes)
 	return gone;
 }
 
+void map_count_kept_again(void)
+{
+	for (uint32_t node = 0; node < os.nr_nodes; node++) {
+		waiting.bytes[node] = 0;
+		for (unsigned int i = 0; i < CELLS; i++)
+			waiting.bytes[node] += block_in(waiting.cells[node][i]).size;
+	}
+}
+
 size_t map_kept_bytes(void)
 {
 	size_t bytes = 0;

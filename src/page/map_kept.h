@@ -40,6 +40,8 @@ void map_unmap(struct mapping block);
 bool map_decay(unsigned int node, uint32_t now);
 /* Unmap blocks until this many bytes were returned, or none is left. Returns these bytes. */
 size_t map_trim(size_t bytes);
+/* In a forked child: a thread that vanished may have changed a cell, and not yet the sum. */
+void map_count_kept_again(void);
 /* Bytes that wait, and bytes returned to the system so far. */
 size_t map_kept_bytes(void);
 size_t map_returned_bytes(void);

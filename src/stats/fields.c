@@ -42,7 +42,7 @@ const struct stats_field stats_of_process[] = {
 		"additional mappings in the system, because parts of huge pages were returned")},
 	{NUMBER(split_limit, "how many of them there may be")},
 	{BYTES(rcu_bytes, "retired memory, neither freed nor allocated again")},
-	{BYTES(sheaf_bytes, "objects in barns, and the sheaves themselves")},
+	{BYTES(sheaf_bytes, "objects for which sheaves have room")},
 	{BYTES(sheaf_budget, "sheaf_bytes above which barns store no sheaves")},
 	{.name = ""},
 };

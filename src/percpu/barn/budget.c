@@ -27,20 +27,22 @@ static void add_part(struct part *part)
 		os_fetch_add_relaxed(&sheaf_budget.used, bytes - added);
 }
 
-static void set_share(intptr_t limit)
+static void set_limit(intptr_t limit)
 {
+	intptr_t before = os_load_relaxed(&sheaf_budget.limit);
+
 	os_store_relaxed(&sheaf_budget.share, limit / PARTS_PART / (intptr_t)os.nr_cpus);
+	os_store_relaxed(&sheaf_budget.limit, limit);
+	/* They may be above the new share. */
+	for (uint32_t cpu = 0; cpu < os.nr_cpus && limit < before; cpu++)
+		if (os_load_relaxed(&parts[cpu].bytes) != os_load_relaxed(&parts[cpu].added))
+			add_part(&parts[cpu]);
 }
 
 void sheaf_budget_set_limit(size_t bytes)
 {
-	set_share((intptr_t)bytes);
 	os_store_relaxed(&sheaf_budget.set_at, os_now_ms());
-	os_store_relaxed(&sheaf_budget.limit, (intptr_t)bytes);
-	/* They may be above the new share. */
-	for (uint32_t cpu = 0; cpu < os.nr_cpus; cpu++)
-		if (os_load_relaxed(&parts[cpu].bytes) != os_load_relaxed(&parts[cpu].added))
-			add_part(&parts[cpu]);
+	set_limit((intptr_t)bytes);
 }
 
 static size_t limit_now(void)
@@ -63,8 +65,7 @@ void sheaf_budget_follow(void)
 	os_store_relaxed(&sheaf_budget.set_at, os_now_ms());
 	if (limit == os_load_relaxed(&sheaf_budget.limit))
 		return;
-	set_share(limit);
-	os_store_relaxed(&sheaf_budget.limit, limit);
+	set_limit(limit);
 }
 
 /* The program may use more by now than when the limit was set. */

@@ -7,6 +7,7 @@
 #include "os/assert.h"
 #include "os/atomic.h"
 #include "os/machine.h"
+#include "page/decay.h"
 #include "percpu/barn/barn.h"
 
 /* The values from which the limits are computed. */
@@ -37,9 +38,10 @@ static size_t count_used(const struct sheaf_cache *cache, size_t *of_a_node)
 
 unsigned int barn_cpus(const struct sheaf_cache *cache)
 {
-	size_t most, used = count_used(cache, &most), allowed = os_within_quota(os.nr_allowed);
+	size_t most, used = count_used(cache, &most), running = os_load_relaxed(&decay_time.cpus);
 
-	return (unsigned int)(used > allowed ? used : allowed);
+	used = used > running ? used : running;
+	return used ? (unsigned int)used : 1;
 }
 
 size_t barn_cpu_bytes(const struct sheaf_cache *cache)

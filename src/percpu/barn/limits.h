@@ -22,7 +22,8 @@ void sheaf_set_barn(struct sheaf_cache *cache, size_t objects, size_t bytes);
 void barn_set_limits(struct sheaf_cache *cache);
 /* A CPU's part of the barn, which grows with use: see flow.c. */
 size_t barn_cpu_bytes(const struct sheaf_cache *cache);
-/* CPUs in use on all nodes: the program's or this cache's, whichever are more. */
+/* CPUs in use on all nodes: those on which the program runs, or this cache's, whichever are more;
+ * at least 1. */
 unsigned int barn_cpus(const struct sheaf_cache *cache);
 
 #endif
