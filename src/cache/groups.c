@@ -6,6 +6,7 @@
 #include "cache/list.h"
 #include "debug/guard.h"
 #include "os/sized.h"
+#include "page/page.h"
 
 /* --- creation --------------------------------------------------------------------------------- */
 
@@ -17,7 +18,8 @@ static bool begin_groups(void)
 	if (!caches_ready())
 		return false;
 	os_lock(&caches.lock);
-	if (groups_begin()) {
+	/* Calls that may not wait cannot make the words of owners usable. */
+	if (page_use_words(true) && groups_begin()) {
 		os_store_relaxed(&os.watched, 1);
 		for (struct kmem_cache *s = caches.first; s; s = s->next)
 			if (s->flags & SLAB_ACCOUNT && !cache_is_leaked(s) &&

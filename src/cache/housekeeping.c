@@ -21,7 +21,9 @@
 /* How often the available memory is read, in some 30 µs. Half: twice the cost; double: the process
  * holds too much for two seconds after its group was given less. And the pages that are held before
  * it is first read: a small program needs no limit of them. */
-#define MEMORY_MS   1000
+#define MEMORY_MS 1000
+/* And the CPUs in use: a line for eight of them. */
+#define CPUS_MS	    1000
 #define MEMORY_FROM (((size_t)1 << 20) / OS_PAGE)
 
 static struct {
@@ -33,13 +35,17 @@ static struct {
 	uint32_t asked, refused; /* the system reports pressure, or never did */
 	uint32_t pressed_at;	 /* in ms */
 	uint32_t looked_at;	 /* when the available memory was last read, in ms */
+	uint32_t counted_at;	 /* and when the CPUs in use were counted */
 } house;
 
 /* For page_bound(). */
-static void count_cpus(void)
+static void count_cpus(uint32_t now)
 {
 	uint32_t cpus = 0;
 
+	if (now - house.counted_at < CPUS_MS)
+		return;
+	house.counted_at = now;
 	for (uint32_t cpu = 0; cpu < os.nr_cpus; cpu++)
 		cpus += os_load_relaxed(&idle_stamps[cpu].shard) != 0;
 	os_store_relaxed(&decay_time.cpus, cpus);
@@ -66,7 +72,7 @@ static bool do_round(uint32_t now)
 	os_assert(os_holds_nothing("begins a round of housekeeping")); /* HOUSEKEEPING-K2 */
 	os_assert(os_peek(&house.running));			       /* HOUSEKEEPING-K1 */
 	see_memory(now, MEMORY_FROM);
-	count_cpus();
+	count_cpus(now);
 	sheaf_budget_follow();
 	more = page_decay(house.node++ % os.nr_nodes);
 	return passes_go_on(now) | more;

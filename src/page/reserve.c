@@ -100,7 +100,7 @@ static unsigned int largest_shift(size_t limit)
 /* Few processes have a limit: only one that is refused what it wants asks for it. */
 static bool reserve_largest(void)
 {
-	if (reserve(largest_shift(os_addresses())))
+	if (!os_options.reserve && reserve(largest_shift(os_addresses())))
 		return true;
 	for (unsigned int shift = largest_shift(os_address_limit()); shift >= SMALLEST_SHIFT;
 	     shift--)

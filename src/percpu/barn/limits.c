@@ -73,12 +73,12 @@ static void store_changed(uint32_t *limit, size_t now)
 static void compute_limits(struct sheaf_cache *cache, const struct limits *from)
 {
 	size_t sheaf_bytes = from->capacity * cache->slab.size, cpus = from->used, sheaves, shard,
-	       floor, rest;
+	       allowed = os_within_quota(os.node_allowed), floor, rest;
 
 	/* The user's limit must be enough for all CPUs that may use the cache; otherwise each CPU
 	 * adds its own budget. */
-	if ((from->objects || from->bytes) && cpus < os_within_quota(os.node_allowed))
-		cpus = os_within_quota(os.node_allowed);
+	if ((from->objects || from->bytes) && cpus < allowed)
+		cpus = allowed;
 	sheaves = from->bytes ? from->bytes : from->cpu_bytes * cpus;
 	sheaves /= sheaf_bytes;
 	if (from->objects)
