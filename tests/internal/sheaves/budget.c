@@ -92,7 +92,7 @@ static void allow_no_more(void)
 
 static void limit_follows_the_program(void **state)
 {
-	size_t before, more = 64 << 20;
+	size_t before, more = 64 << 20, memory = os.memory;
 	void *block;
 
 	(void)state;
@@ -104,7 +104,28 @@ static void limit_follows_the_program(void **state)
 	assert_non_null(block);
 	sheaf_budget_follow();
 	assert_in_range(sheaf_budget.limit, before + more / 32, before + more / 8);
+	/* However much is mapped. */
+	os.memory = more / 8;
+	sheaf_budget_follow();
+	assert_true((size_t)sheaf_budget.limit <= os.memory / 8);
+	os.memory = memory;
 	kvfree(block);
+}
+
+/* What CPUs had not added was little beside the limit before. */
+static void a_lower_limit_adds_up_parts(void **state)
+{
+	(void)state;
+	os_options.sheaf_budget = 1024;
+	sheaf_budget_follow();
+	take_batch();
+	free_batch();
+	/* BUDGET-J3 */
+	assert_true((size_t)sheaf_budget.used != sheaf_budget_used());
+	os_options.sheaf_budget = 1;
+	sheaf_budget_follow();
+	assert_int_equal(sheaf_budget.used, sheaf_budget_used());
+	os_options.sheaf_budget = 0;
 }
 
 static void the_option_sets_the_limit(void **state)
@@ -399,6 +420,7 @@ int test_budget(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(limit_follows_the_program, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(a_lower_limit_adds_up_parts, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(the_option_sets_the_limit, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(sheaves_count_from_make_to_free, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(prefilled_sheaves_count, set_up, tear_down),
