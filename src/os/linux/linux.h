@@ -23,6 +23,11 @@ void backend_choose(bool rows_known);
 /* What a row is; once it is known which nodes have CPUs. */
 void backend_choose_rows(void);
 
+/* --- loaded.c --------------------------------------------------------------------------------- */
+
+/* The program is static, and not position-independent. */
+bool os_is_static(void);
+
 /* --- thread.c --------------------------------------------------------------------------------- */
 
 /* Find os.thread_offset. */

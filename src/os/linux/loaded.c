@@ -15,6 +15,7 @@
 #include <dlfcn.h>
 #include <link.h>
 
+#include "os/linux/linux.h"
 #include "os/machine.h"
 #include "os/report/report.h"
 
@@ -28,6 +29,11 @@
 /* Of this object; a static program may have none. */
 extern ElfW(Dyn) _DYNAMIC[] __attribute__((weak, visibility("hidden")));
 
+bool os_is_static(void)
+{
+	return !_DYNAMIC;
+}
+
 typedef void *open_fn(const char *name, int mode);
 
 /* libsheaf.so is linked so, and a program is never unloaded. */
@@ -36,7 +42,7 @@ static bool stays_anyway(void)
 	for (const ElfW(Dyn) *d = _DYNAMIC; d && d->d_tag != DT_NULL; d++)
 		if (d->d_tag == DT_FLAGS_1)
 			return d->d_un.d_val & (DF_1_NODELETE | DF_1_PIE);
-	return !_DYNAMIC;
+	return os_is_static();
 }
 
 void os_stay_loaded(void)

@@ -14,6 +14,7 @@
 #include "os/memory_tools.h"
 #include "os/options/options.h"
 #include "os/should_fail.h"
+#include "os/unwind/stack.h"
 
 struct os_machine os OS_LARGE;
 
@@ -32,6 +33,7 @@ void os_init(void)
 {
 	OS_KEEP_ERRNO;
 	bool rows_known;
+	uintptr_t ip;
 
 	os_options_init();
 	os_should_fail_begin();
@@ -53,6 +55,9 @@ void os_init(void)
 		thread_find_number();
 	if (*os_options.slab_debug || os_options.verbose)
 		os_memory_refresh();
+	/* The first walk asks libgcc, which may then call malloc(): not in a signal handler. */
+	if (os_is_static())
+		os_stack_walk(&ip, 1);
 }
 
 void os_forget_nodes(void)
