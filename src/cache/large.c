@@ -78,7 +78,7 @@ bool large_own(void *block, size_t size, gfp_t flags, uint32_t number)
 	struct slab *run = page_slab(block);
 
 	/* Of a block that waited, the group pays no more than was requested. */
-	if (!run && map_find(block).size > size)
+	if (!run && map_find(block).size > os_round_up(size))
 		map_resize(block, size, 1);
 	size = run ? large_size(run) : map_find(block).size;
 	if (!account_charge(flags, size, number))

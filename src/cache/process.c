@@ -217,7 +217,7 @@ static __attribute__((destructor(101))) void at_exit(void)
 		leaks_at_exit();
 	/* Nobody will take the objects in quarantine and find that something was written to
 	 * them. */
-	if (*os_options.slab_debug && quarantine_bytes()) {
+	if (quarantine_bytes()) {
 		quarantine_drain(NULL, true);
 		os_report_kept();
 	}
