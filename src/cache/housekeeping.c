@@ -21,10 +21,11 @@
 /* How often the available memory is read, in some 30 µs. Half: twice the cost; double: the process
  * holds too much for two seconds after its group was given less. And the pages that are held before
  * it is first read: a small program needs no limit of them. */
-#define MEMORY_MS 1000
-/* And the CPUs in use: a line for eight of them. */
-#define CPUS_MS	    1000
+#define MEMORY_MS   1000
 #define MEMORY_FROM (((size_t)1 << 20) / OS_PAGE)
+
+/* How often the CPUs in use are counted: a line for eight of them. */
+#define CPUS_MS 1000
 
 static struct {
 	uint32_t running;	 /* a thread does a round */

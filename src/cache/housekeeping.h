@@ -21,8 +21,9 @@
  *                             and empties them in every cache
  *   a pass over all caches    each two fifths of the option decay: sheaves that lay in barns
  *                             for so long; and the slots, empty slabs and capacity of caches that
- *                             nobody used. Above the soft limit each second, and then all sheaves
- *                             and empty slabs that are not in use (reclaim.h)
+ *                             nobody used. Ten times a second while sheaves hold more than they
+ *                             may (percpu/barn/budget.h). Above the soft limit each second, and
+ *                             then all sheaves and empty slabs that are not in use (reclaim.h)
  *
  * The caches that a round visits are drained together, with one pair of membarriers.
  *

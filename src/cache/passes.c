@@ -25,7 +25,7 @@
 #define SLAB_WORK  10 /* an empty slab */
 
 /* A cache is idle if two visits in a row found the same. So everything is returned within the time
- * of the curve, with some left for the passes themselves. */
+ * of the option decay, with some left for the passes themselves. */
 #define PASS_MS(decay) ((decay) / 5 * 2)
 #define LEAST_PASS_MS  400
 /* How often all caches are emptied above the soft limit. */

@@ -36,9 +36,10 @@ static bool is_state(uint32_t state)
 
 size_t debug_size(const struct slab_cache *cache, const void *object)
 {
-	uint32_t size = os_load_relaxed(&debug_head(cache, object)->size);
+	size_t size;
 
-	return size < cache->object_size ? size : cache->object_size;
+	debug_in_use(cache, object, &size);
+	return size;
 }
 
 TOOLS_LOOK bool debug_in_use(const struct slab_cache *cache, const void *object, size_t *size)

@@ -27,10 +27,11 @@ static void add_part(struct part *part)
 		os_fetch_add_relaxed(&sheaf_budget.used, bytes - added);
 }
 
-static void set_limit(intptr_t limit)
+void sheaf_budget_set_limit(size_t bytes)
 {
-	intptr_t before = os_load_relaxed(&sheaf_budget.limit);
+	intptr_t limit = (intptr_t)bytes, before = os_load_relaxed(&sheaf_budget.limit);
 
+	os_store_relaxed(&sheaf_budget.set_at, os_now_ms());
 	os_store_relaxed(&sheaf_budget.share, limit / PARTS_PART / (intptr_t)os.nr_cpus);
 	os_store_relaxed(&sheaf_budget.limit, limit);
 	/* They may be above the new share. */
@@ -39,33 +40,17 @@ static void set_limit(intptr_t limit)
 			add_part(&parts[cpu]);
 }
 
-void sheaf_budget_set_limit(size_t bytes)
-{
-	os_store_relaxed(&sheaf_budget.set_at, os_now_ms());
-	set_limit((intptr_t)bytes);
-}
-
-static size_t limit_now(void)
+void sheaf_budget_follow(void)
 {
 	size_t wanted = (size_t)os_options.sheaf_budget << 20;
 
-	return wanted ? wanted : page_bound();
+	sheaf_budget_set_limit(wanted ? wanted : page_bound());
 }
 
 void sheaf_budget_init(void)
 {
 	os_store_relaxed(&decay_time.cpus, os.nr_allowed);
 	sheaf_budget_follow();
-}
-
-void sheaf_budget_follow(void)
-{
-	intptr_t limit = (intptr_t)limit_now();
-
-	os_store_relaxed(&sheaf_budget.set_at, os_now_ms());
-	if (limit == os_load_relaxed(&sheaf_budget.limit))
-		return;
-	set_limit(limit);
 }
 
 /* The program may use more by now than when the limit was set. */

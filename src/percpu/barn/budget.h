@@ -16,9 +16,9 @@
  *
  * Invariants
  *  BUDGET-J1. All parts together are the sum, over every sheaf of a cache but oversize ones, of its
- *      capacity times the stride of the cache's objects. Sheaves that belong to
- *      no cache do not count (src/rcu/any.c). In a forked child, what vanished threads had in hand
- *      still counts, because that memory is lost.
+ *      capacity times the stride of the cache's objects. Sheaves that belong to no cache do not
+ *      count (src/rcu/any.c). In a forked child, what vanished threads had in hand still counts,
+ *      because that memory is lost.
  *  BUDGET-J2. A call that finds `used` above the limit puts no sheaf into a barn, and an allocation
  *      frees the sheaf that it empties (but for signal handlers: percpu.h).
  *  BUDGET-J3. Except for a moment, `used` is what CPUs have added of their parts; a thread that
