@@ -6,9 +6,11 @@
  *     char *text = kmalloc(length + 1, GFP_KERNEL);
  *     kfree(text);
  *
- * The caches, kmalloc-8 to kmalloc-1024k, are created at first use, each with sheaves. A block of
- * 16 bytes or more is aligned to at least 16, a smaller one to 8, and a block whose size is a power
- * of two to its size. This alignment is guaranteed; the sizes of the caches are not.
+ * Each of the caches, kmalloc-8 to kmalloc-1024k, is created when a block of its size is first
+ * allocated, and has sheaves. There are eight sizes for each doubling from 128 bytes to 32 KiB,
+ * multiples of 16 below, and the powers of two above. A block of 16 bytes or more is aligned to at
+ * least 16, a smaller one to 8, and a block whose size is a power of two to its size. This
+ * alignment is guaranteed; the sizes of the caches are not.
  *
  * The rules of <sheaf/slab.h> for threads, signals, fork and errno apply here, too. Calls with gfp
  * flags sleep only if the flags allow it. Sizes are bytes.
@@ -74,8 +76,10 @@ SHEAF_FRESH SHEAF_SIZED(1) void *__kmalloc(size_t size, gfp_t flags) SHEAF_SYMBO
  * __GFP_ZERO it is zero up to the size that ksize() returns. 0 bytes: ZERO_SIZE_PTR. Above
  * KMALLOC_MAX_SIZE: NULL, and a report unless __GFP_NOWARN is given. Up to 8192 bytes the common
  * case and the cost are those of kmem_cache_alloc(); up to KMALLOC_MAX_CACHE_SIZE, those plus one
- * call. A larger block takes a lock. O(1); O(size) if it is zeroed, and above
- * KMALLOC_MAX_CACHE_SIZE.
+ * call. A larger block takes a lock, and so does the first block of a cache: it creates the cache.
+ * If that fails, or a call that may not sleep would wait for another thread that creates or
+ * destroys a cache, the block comes from a larger cache that exists, of up to twice the size or 128
+ * bytes more, and as well aligned. O(1); O(size) if it is zeroed, and above KMALLOC_MAX_CACHE_SIZE.
  */
 static __always_inline SHEAF_FRESH SHEAF_SIZED(1) void *kmalloc(size_t size, gfp_t flags)
 {
@@ -204,8 +208,8 @@ void kfree_sensitive(const void *block) SHEAF_SYMBOL(kfree_sensitive);
 size_t ksize(const void *block) SHEAF_SYMBOL(ksize);
 
 /*
- * Return what ksize() returns for kmalloc(size) without slab_debug (above 2 MiB, at least that);
- * size itself if kmalloc() refuses it. O(1).
+ * Return what ksize() returns for kmalloc(size) without slab_debug, unless the cache of that size
+ * could not be created (above 2 MiB, at least that); size itself if kmalloc() refuses it. O(1).
  */
 size_t kmalloc_size_roundup(size_t size) SHEAF_SYMBOL(kmalloc_size_roundup);
 
@@ -308,11 +312,13 @@ static __always_inline void vfree(const void *block)
 
 /*
  * Return at least size bytes in any context, as by kmem_cache_alloc_nolock(): from the cache of
- * that size, or from the next larger one. The node is a preference; NUMA_NO_NODE: the node of this
- * CPU. NULL if neither cache has a block available immediately, before the first call of kmalloc(),
- * and above KMALLOC_MAX_CACHE_SIZE. 0 bytes: ZERO_SIZE_PTR. All flags in gfp except __GFP_ZERO and
- * __GFP_ACCOUNT are ignored. With several sets of caches (SHEAF_OPTIONS=random_kmalloc_caches), the
- * set of the call site is tried first, then the others. Async-signal-safe, O(nodes * sets).
+ * that size, or from a larger one, of up to twice the size or 128 bytes more, and as well aligned.
+ * It creates no cache: call kmalloc() once before, for this size. The node is a preference;
+ * NUMA_NO_NODE: the node of this CPU. NULL if no such cache exists or has a block available
+ * immediately, and above KMALLOC_MAX_CACHE_SIZE. 0 bytes: ZERO_SIZE_PTR. All flags in gfp except
+ * __GFP_ZERO and __GFP_ACCOUNT are ignored. With several sets of caches
+ * (SHEAF_OPTIONS=random_kmalloc_caches), the set of the call site is tried first, then the others.
+ * Async-signal-safe, O(nodes * sets).
  */
 SHEAF_FRESH SHEAF_SIZED(1) void *kmalloc_nolock(size_t size, gfp_t gfp, int node)
 	SHEAF_SYMBOL(kmalloc_nolock);
@@ -361,10 +367,11 @@ SHEAF_FRESH char *kvasprintf(gfp_t flags, const char *format, va_list arguments)
 typedef struct sheaf_kmem_buckets kmem_buckets;
 
 /*
- * Create a set of caches NAME-8 ... NAME-1024k. Flags, useroffset, usersize and ctor apply to every
- * cache (a region that exceeds a small cache's objects is cut). NULL if there is no memory, if
- * kmem_cache_create() refuses an argument, or for SLAB_SECRET: large blocks come from no cache.
- * Takes a lock. The rules for destroying a set are those of kmem_cache_destroy(); NULL is allowed.
+ * Create a set of caches NAME-8 ... NAME-1024k, each when it is first needed; the name is copied.
+ * Flags, useroffset, usersize and ctor apply to every cache (a region that exceeds a small cache's
+ * objects is cut). NULL if there is no memory, if kmem_cache_create() refuses an argument, or for
+ * SLAB_SECRET: large blocks come from no cache. Takes a lock. The rules for destroying a set are
+ * those of kmem_cache_destroy(); NULL is allowed.
  */
 kmem_buckets *kmem_buckets_create(const char *name, slab_flags_t flags, unsigned int useroffset,
 				  unsigned int usersize, void (*ctor)(void *object))

@@ -76,7 +76,7 @@ _Static_assert(sizeof(struct kmem_cache) <= SHEAF_HANDLE, "a cache fits its hand
 
 struct caches {
 	struct os_lock lock;
-	struct os_lock family; /* for a thread that creates a family of caches: OS_RANK_KMALLOC */
+	struct os_lock family; /* for a thread that makes a cache of a family: OS_RANK_KMALLOC */
 	uint32_t ready;	       /* the library is initialised */
 	uint32_t warned_name;
 	uint32_t warned_node;
@@ -88,16 +88,17 @@ struct caches {
 	uint32_t nr_made, nr;
 	struct kmem_cache *first;
 	/* The cache of kmalloc() whose objects are charged, in place of this one; NULL: none. */
-	struct kmem_cache *(*twin)(struct kmem_cache *s);
+	struct kmem_cache *(*twin)(struct kmem_cache *s, gfp_t flags);
 };
 
 extern struct caches caches;
 
 /* --- create.c, destroy.c ---------------------------------------------------------------------- */
 
-/* kmem_cache_create(), except that its reports are deferred. */
+/* kmem_cache_create(), except that its reports are deferred. If it must not wait, NULL also means
+ * that another thread has the lock of the list. */
 struct kmem_cache *cache_create(const char *name, size_t size, const struct kmem_cache_args *args,
-				slab_flags_t flags);
+				slab_flags_t flags, bool wait);
 /* Free all of it except the handle, which then has no owner. The cache is on no list, and no object
  * is in use. */
 void cache_unmake(struct kmem_cache *s);

@@ -243,7 +243,7 @@ static slab_flags_t with_debug(const char *name, slab_flags_t flags)
 }
 
 static struct kmem_cache *create(const char *name, size_t size, struct kmem_cache_args *args,
-				 slab_flags_t flags, slab_flags_t known)
+				 slab_flags_t flags, slab_flags_t known, bool wait)
 {
 	struct kmem_cache *s = NULL;
 
@@ -256,7 +256,10 @@ static struct kmem_cache *create(const char *name, size_t size, struct kmem_cach
 		flags |= SLAB_NO_SHEAVES;
 	if (flags & DEBUG_QUARANTINE)
 		quarantine_begin();
-	os_lock(&caches.lock);
+	if (wait)
+		os_lock(&caches.lock);
+	else if (!os_trylock(&caches.lock))
+		return NULL;
 	if (flags & (DEBUG_GUARD | DEBUG_SAMPLE))
 		guard_begin();
 	warn_name_in_use(name);
@@ -291,7 +294,8 @@ static void panic_if_wanted(const char *name, size_t size, slab_flags_t flags)
 
 /* args has args_size bytes, which may be more or fewer than in this version. */
 static struct kmem_cache *create_sized(const char *name, size_t size, const void *args,
-				       size_t args_size, slab_flags_t flags, slab_flags_t known)
+				       size_t args_size, slab_flags_t flags, slab_flags_t known,
+				       bool wait)
 {
 	struct kmem_cache_args own;
 	char clean[NAME_SHOWN + 1];
@@ -301,7 +305,7 @@ static struct kmem_cache *create_sized(const char *name, size_t size, const void
 	if (!os_sized_whole(args_size))
 		wrong(clean, "args_size", args_size, "pass sizeof(struct kmem_cache_args)");
 	else if (os_sized_copy(&own, sizeof(own), args, args_size) && !uses_reserved(&own))
-		s = create(clean, size, &own, flags, known);
+		s = create(clean, size, &own, flags, known, wait);
 	else
 		os_misuse(clean,
 			  "kmem_cache_create(%s): kmem_cache_args has fields that this version "
@@ -314,9 +318,10 @@ static struct kmem_cache *create_sized(const char *name, size_t size, const void
 }
 
 struct kmem_cache *cache_create(const char *name, size_t size, const struct kmem_cache_args *args,
-				slab_flags_t flags)
+				slab_flags_t flags, bool wait)
 {
-	return create_sized(name, size, args, sizeof(*args), flags, FLAGS_KNOWN | CACHE_KMALLOC);
+	return create_sized(name, size, args, sizeof(*args), flags, FLAGS_KNOWN | CACHE_KMALLOC,
+			    wait);
 }
 
 SHEAF_PUBLIC struct kmem_cache *__kmem_cache_create_args(const char *name, size_t size,
@@ -324,7 +329,7 @@ SHEAF_PUBLIC struct kmem_cache *__kmem_cache_create_args(const char *name, size_
 							 size_t args_size, slab_flags_t flags)
 {
 	struct kmem_cache *s =
-		create_sized(name, size, args, args ? args_size : 0, flags, FLAGS_KNOWN);
+		create_sized(name, size, args, args ? args_size : 0, flags, FLAGS_KNOWN, true);
 
 	os_report_kept();
 	return s;

@@ -50,7 +50,9 @@ SHEAF_PUBLIC size_t ksize(const void *pointer)
 /* The size of a block for this request. */
 static size_t roundup(size_t size)
 {
-	return size <= KMALLOC_LARGEST ? kmalloc_sizes[kmalloc_index(size)] : large_roundup(size);
+	if (size > KMALLOC_LARGEST)
+		return large_roundup(size);
+	return size ? kmalloc_class(&kmalloc_sizes, size) : 0;
 }
 
 SHEAF_PUBLIC size_t kmalloc_size_roundup(size_t size)

@@ -1,32 +1,20 @@
 /* SPDX-License-Identifier: MIT */
-/* The family of caches, its first use, and kmalloc(); see kmalloc.h. */
+/* kmalloc()'s own families, its table, and the calls. See kmalloc.h. */
 #include "kmalloc/kmalloc.h"
 
 #include <limits.h>
 #include <stdio.h>
 
 #include "cache/account.h"
-#include "page/limit.h"
 
-/* Tables are built from the list of sizes; words: the entries that a size serves. */
-#define WORDS(before, size)    (before) / 8 + 1 ...(size) / 8
-#define SIZE_OF(before, size)  [KMALLOC_##size] = (size),
-#define INDEX_OF(before, size) [WORDS(before, size)] = KMALLOC_##size,
-#define LARGER_INDEX(before, size)                                                                 \
-	[(before) / KMALLOC_STEP + 1 ...(size) / KMALLOC_STEP] = KMALLOC_##size,
-
-const uint32_t kmalloc_sizes[KMALLOC_CACHES] = {KMALLOC_SIZES(SIZE_OF) KMALLOC_LARGER(SIZE_OF)};
-const uint8_t kmalloc_index_of[SHEAF_KMALLOC_WORDS + 1] = {KMALLOC_SIZES(INDEX_OF)};
-const uint8_t kmalloc_larger_index[KMALLOC_LARGEST / KMALLOC_STEP + 1] = {
-	KMALLOC_LARGER(LARGER_INDEX)};
+#define KIB ((size_t)1 << 10)
 
 static struct {
-	uint32_t ready;	 /* every cache was created */
-	uint32_t common; /* any call may take the first partition's caches */
-	uint32_t nr_partitions;
+	uint32_t nr_partitions; /* 0: nothing is set up */
 	uint64_t secret;
-	struct kmem_cache *caches[KMALLOC_PARTITIONS][KMALLOC_CACHES];
-	struct kmem_cache *charged[KMALLOC_CACHES]; /* made one by one, when they are needed */
+	kmem_buckets sets[KMALLOC_PARTITIONS], charged;
+	/* Of sets[0], above the sizes that programs look up, by KiB; NULL as NO_CACHE there. */
+	struct kmem_cache *by_kib[KMALLOC_LARGEST / KIB + 1];
 } family OS_LARGE;
 
 /*
@@ -41,215 +29,113 @@ static struct sheaf_kmalloc_table sizes_table = {
 	.by_words = {[0 ... SHEAF_KMALLOC_WORDS] = NO_CACHE},
 };
 
-_Static_assert(KMALLOC_LARGEST >= 8 * SHEAF_KMALLOC_WORDS, "programs look up all sizes up to this");
-
 SHEAF_PUBLIC struct sheaf_kmalloc_table *const sheaf_kmalloc_table = &sizes_table;
 
 /* The cache that any call may take for this size; NULL: kmalloc_for() chooses one, because of the
- * caller's address or the bytes requested, or makes the caches. */
+ * caller's address or the bytes requested, or makes it. */
 static inline struct kmem_cache *cache_of_size(size_t size)
 {
-	if (!os_load_acquire(&family.common) || size - 1 >= KMALLOC_LARGEST)
+	struct kmem_cache *s;
+
+	if (size > KMALLOC_LARGEST)
 		return NULL;
-	return family.caches[0][kmalloc_index(size)];
+	if (size > 8 * SHEAF_KMALLOC_WORDS)
+		return os_load_acquire(&family.by_kib[(size + KIB - 1) / KIB]);
+	s = os_load_acquire(&sizes_table.by_words[(size + 7) >> 3]);
+	return s == NO_CACHE ? NULL : s;
+}
+
+static void enter_cache(struct kmem_cache **entry, struct kmem_cache *s)
+{
+	os_assert(!os_peek(entry) || os_peek(entry) == NO_CACHE); /* KMALLOC-K1 */
+	tsan_release(entry);
+	os_store_release(entry, s);
+}
+
+void kmalloc_made(kmem_buckets *set, struct kmem_cache *s)
+{
+	size_t size = s->sheaf.slab.object_size, step = size > 8 * SHEAF_KMALLOC_WORDS ? KIB : 8;
+
+	/* With partitions, the address of the caller decides, in each call. */
+	if (set != &family.sets[0] || family.nr_partitions > 1 || cache_is_checked(s))
+		return;
+	for (size_t n = size; n && kmalloc_class(&kmalloc_sizes, n) == size; n -= step)
+		enter_cache(step == KIB ? &family.by_kib[n / KIB] : &sizes_table.by_words[n / 8],
+			    s);
 }
 
 /* --- first use -------------------------------------------------------------------------------- */
 
-struct kmem_cache *kmalloc_make(const char *prefix, unsigned int index,
-				const struct kmem_cache_args *args, slab_flags_t flags)
+bool kmalloc_is_of_family(const struct kmem_cache *s)
 {
-	unsigned int size = kmalloc_sizes[index];
-	struct kmem_cache_args own = *args;
-	char name[128];
+	unsigned int n = os_load_acquire(&family.nr_partitions);
+	unsigned int index = kmalloc_index(&kmalloc_sizes, s->sheaf.slab.object_size);
 
-	if (size % 1024)
-		snprintf(name, sizeof(name), "%s-%u", prefix, size);
-	else
-		snprintf(name, sizeof(name), "%s-%uk", prefix, size / 1024);
-	own.align = size & -size;
-	return cache_create(name, size, &own, flags | SLAB_NO_MERGE | CACHE_KMALLOC);
+	for (unsigned int number = 0; number < n; number++)
+		if (os_load_relaxed(&family.sets[number].caches[index]) == s)
+			return true;
+	return os_load_relaxed(&family.charged.caches[index]) == s;
 }
 
-static bool make_partition(unsigned int number)
+static struct kmem_cache *twin(struct kmem_cache *s, gfp_t flags)
 {
-	static const struct kmem_cache_args args;
-	char prefix[32] = "kmalloc";
-
-	if (number)
-		snprintf(prefix, sizeof(prefix), "kmalloc-rnd-%02u", number);
-	for (unsigned int i = 1; i < KMALLOC_CACHES; i++) {
-		struct kmem_cache **s = &family.caches[number][i];
-
-		if (!*s)
-			*s = kmalloc_make(prefix, i, &args, 0);
-		if (!*s)
-			return false;
-	}
-	return true;
+	return kmalloc_is_of_family(s)
+		       ? buckets_cache(&family.charged, s->sheaf.slab.object_size, flags)
+		       : NULL;
 }
 
-static void fill_table(void)
-{
-	os_assert(os_peek(&caches.family.word) && os_peek(&family.ready)); /* KMALLOC-K2 */
-	for (unsigned int i = 1; i < KMALLOC_CACHES; i++)
-		if (cache_is_checked(family.caches[0][i]))
-			return;
-	for (unsigned int i = 1; i <= SHEAF_KMALLOC_WORDS; i++) {
-		struct kmem_cache **entry = &sizes_table.by_words[i];
-
-		os_assert(os_peek(entry) == NO_CACHE); /* KMALLOC-K1 */
-		tsan_release(entry);
-		os_store_release(entry, family.caches[0][kmalloc_index_of[i]]);
-	}
-	os_store_release(&family.common, 1);
-}
-
-static bool make_family(void)
+static void set_up(void)
 {
 	uint32_t n = os_options.random_kmalloc_caches;
 
-	if (!family.secret)
-		family.secret = os_random() | 1;
-	family.nr_partitions = n ? n : 1;
-	for (unsigned int i = 0; i < family.nr_partitions; i++)
-		if (!make_partition(i))
+	n = n ? n : 1;
+	family.secret = os_random();
+	for (unsigned int i = 0; i < n; i++) {
+		family.sets[i].sizes = kmalloc_sizes;
+		snprintf(family.sets[i].prefix, sizeof(family.sets[i].prefix),
+			 i ? "kmalloc-rnd-%02u" : "kmalloc", i);
+	}
+	family.charged.sizes = kmalloc_sizes;
+	family.charged.flags = SLAB_ACCOUNT;
+	strcpy(family.charged.prefix, "kmalloc-cg");
+	caches.twin = twin;
+	os_store_release(&family.nr_partitions, n);
+}
+
+bool kmalloc_ready(gfp_t flags)
+{
+	if (os_load_acquire(&family.nr_partitions))
+		return true;
+	while (!caches_ready()) {
+		if (!(flags & __GFP_NOFAIL))
 			return false;
+		os_sleep_briefly();
+	}
+	os_lock(&caches.family);
+	if (!family.nr_partitions)
+		set_up();
+	os_unlock(&caches.family);
 	return true;
 }
 
-static struct kmem_cache *make_charged(unsigned int index)
-{
-	static const struct kmem_cache_args args;
-	struct kmem_cache *s;
-
-	os_lock(&caches.family);
-	s = family.charged[index];
-	if (!s) {
-		s = kmalloc_make("kmalloc-cg", index, &args, SLAB_ACCOUNT);
-		os_store_release(&family.charged[index], s);
-	}
-	os_unlock(&caches.family);
-	cache_leave();
-	return s;
-}
-
-/* In place of s, a cache of the family; NULL: s is another one, or there is no memory. */
-static struct kmem_cache *twin(struct kmem_cache *s)
-{
-	unsigned int index;
-	struct kmem_cache *charged;
-
-	if (!kmalloc_is_of_family(s))
-		return NULL;
-	index = kmalloc_index(s->sheaf.slab.object_size);
-	charged = os_load_acquire(&family.charged[index]);
-	return charged ? charged : make_charged(index);
-}
-
-static bool family_ready(void)
-{
-	OS_KEEP_ERRNO;
-
-	if (os_load_acquire(&family.ready))
-		return true;
-	if (!caches_ready())
-		return false;
-	os_lock(&caches.family);
-	if (!family.ready && make_family()) {
-		caches.twin = twin;
-		os_store_release(&family.ready, 1);
-		/* Afterwards: a charged request that finds a cache there asks for its twin. With
-		 * partitions, the address of the caller decides, in each call. */
-		if (family.nr_partitions == 1)
-			fill_table();
-	}
-	os_unlock(&caches.family);
-	cache_leave();
-	return os_load_acquire(&family.ready);
-}
-
-static unsigned int partition_of(const void *caller)
+kmem_buckets *kmalloc_set(const void *caller, gfp_t flags, unsigned int turn)
 {
 	uint64_t mixed = ((uintptr_t)caller ^ family.secret) * UINT64_C(0x9e3779b97f4a7c15);
+	uint32_t n = os_load_acquire(&family.nr_partitions);
 
-	return (unsigned int)((mixed >> 32) * family.nr_partitions >> 32);
-}
-
-static struct kmem_cache *cache_for(unsigned int index, const void *caller)
-{
-	return family.caches[partition_of(caller)][index];
-}
-
-struct kmem_cache *kmalloc_cache_made(unsigned int index, const void *caller, gfp_t flags,
-				      unsigned int turn)
-{
-	struct kmem_cache *s;
-
-	if (!os_load_acquire(&family.ready) || turn >= family.nr_partitions)
-		return NULL;
-	s = family.caches[(partition_of(caller) + turn) % family.nr_partitions][index];
-	if (!account_wanted(s, flags))
-		return s;
-	return turn ? NULL : os_load_acquire(&family.charged[index]);
-}
-
-_Static_assert(KMEM_CACHE_MAX_SIZE <= KMALLOC_LARGEST, "each cache has an index");
-
-bool kmalloc_is_of_family(const struct kmem_cache *s)
-{
-	unsigned int n = os_load_acquire(&family.ready) ? family.nr_partitions : 0;
-	unsigned int index = kmalloc_index(s->sheaf.slab.object_size);
-
-	for (unsigned int number = 0; number < n; number++)
-		if (family.caches[number][index] == s)
-			return true;
-	return n && os_load_relaxed(&family.charged[index]) == s;
+	if (account_wanted(&kmalloc_large, flags))
+		return turn ? NULL : &family.charged;
+	return turn < n ? &family.sets[(((mixed >> 32) * n >> 32) + turn) % n] : NULL;
 }
 
 /* --- the calls -------------------------------------------------------------------------------- */
-
-/* A red zone follows the requested bytes. The object may come from the twin, which may have other
- * letters or none: there was no memory for a twin when s was chosen, but then there was. */
-void *kmalloc_checked(struct kmem_cache *s, size_t size, gfp_t flags, int node)
-{
-	void *object = node == NUMA_NO_NODE ? cache_alloc(s, flags)
-					    : kmem_cache_alloc_node(s, flags, node);
-	struct slab_cache *owner = object ? page_owner(object) : NULL;
-
-	/* A guarded object has no slab. */
-	if (object && (!owner || owner->extra))
-		debug_set_size(owner, object, size);
-	return object;
-}
-
-static void *from_family(size_t size, gfp_t flags, int node, const void *caller)
-{
-	struct kmem_cache *s, *charged;
-
-	while (!family_ready()) {
-		if (!(flags & __GFP_NOFAIL)) {
-			page_count_failure(1);
-			return NULL;
-		}
-		os_sleep_briefly();
-	}
-	s = cache_for(kmalloc_index(size), caller);
-	charged = account_wanted(s, flags) && !cache_is_accounted(s) ? twin(s) : NULL;
-	if (charged)
-		s = charged;
-	if (cache_is_checked(s))
-		return kmalloc_checked(s, size, flags, node);
-	if (node == NUMA_NO_NODE)
-		return cache_alloc(s, flags);
-	return kmem_cache_alloc_node(s, flags, node);
-}
 
 /* A cache had no block. Where addresses are limited, the range may be full, but a mapping fit
  * beside it; not beside the limit of a group. */
 static OS_NOINLINE void *instead_of_slab(size_t size, gfp_t flags, int node)
 {
-	if (size <= KMALLOC_FINE || account_refuses(&kmalloc_large, flags, large_roundup(size)))
+	if (size <= kmalloc_sizes.coarse_from ||
+	    account_refuses(&kmalloc_large, flags, large_roundup(size)))
 		return NULL;
 	return large_alloc(size, flags, node, KMALLOC_MAX_SIZE, "kmalloc");
 }
@@ -263,7 +149,9 @@ OS_NOINLINE void *kmalloc_most(size_t size, gfp_t flags, int node, size_t most, 
 		return ZERO_SIZE_PTR;
 	if (size > KMALLOC_LARGEST)
 		return large_alloc(size, flags, node, most, call);
-	block = from_family(size, flags, node, caller);
+	if (!kmalloc_ready(flags))
+		return NULL;
+	block = buckets_alloc(kmalloc_set(caller, flags, 0), size, flags, node);
 	return block ? block : instead_of_slab(size, flags, node);
 }
 

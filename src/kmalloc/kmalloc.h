@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * kmalloc: memory by size, from a family of caches; larger blocks from page runs and mappings.
+ * kmalloc: memory by size, from families of caches; larger blocks from page runs and mappings.
  *
  *   size          whose                          found by
  *   0             nobody's: ZERO_SIZE_PTR        its value
@@ -8,22 +8,26 @@
  *   ... 2 MiB     a run of 2^n pages             the same: kmalloc_large owns it
  *   above         a mapping (page/map.h)         a table by 2 MiB of address
  *
+ * A family (kmem_buckets) has a cache for each size class, made when it is first needed. kmalloc()
+ * has one family; with random_kmalloc_caches several, of which the caller's address selects one;
+ * and one for charged blocks. Programs may have more (buckets.c).
+ *
  * kmalloc(), in place or as a call, loads a cache from a table indexed by words of 8 bytes, and
- * pops by its section, if the cache's first word says how. The entry for size 0, and all others
- * before first use, are no caches, but such words that lead to the call. They stay with
- * random_kmalloc_caches, where the caller's address decides, and if one of the caches is a debug
- * cache, which must know the bytes requested. kfree() finds the cache in the page's descriptor. It
- * is not in place, so that programs do not depend on descriptors.
+ * pops by its section, if the cache's first word says how. The entries for size 0 and for caches
+ * that do not exist yet are no caches, but such words that lead to the call. So are, always, those
+ * of debug caches, which must know the bytes requested, and all with random_kmalloc_caches. kfree()
+ * finds the cache in the page's descriptor. It is not in place, so that programs do not depend on
+ * descriptors.
  *
  * Invariants
  *  KMALLOC-K1. An entry of the table is replaced once, by a finished cache, and never again.
- *  KMALLOC-K2. The first thread that needs one of the caches creates all of them, once per process.
- *      If there was no memory for some, the next thread that needs one tries again.
+ *  KMALLOC-K2. A cache of a family is made once: by the first thread that needs it, or if there was
+ *      no memory, by the next one.
  *  KMALLOC-K3. kmalloc_large has no slabs and no sheaves: `free` is its only call.
  *  KMALLOC-K4. Programs contain only the pointer to the table, its indices by words of 8 bytes, and
  *      its length. Only the library knows sizes and caches.
  *
- * Locks: OS_RANK_KMALLOC, caches.family, while the family is created. Callers: src/kmalloc/.
+ * Locks: OS_RANK_KMALLOC, caches.family, while a cache of a family is made. Callers: src/kmalloc/.
  */
 #ifndef SHEAF_KMALLOC_KMALLOC_H
 #define SHEAF_KMALLOC_KMALLOC_H
@@ -34,63 +38,104 @@
 #include "cache/calls.h"
 
 #define KMALLOC_PARTITIONS 16
-#define KMALLOC_STEP	   2048
-#define KMALLOC_FINE	   ((size_t)32 << 10)
+#define KMALLOC_LARGEST	   KMALLOC_MAX_CACHE_SIZE
+
+/* --- size classes ----------------------------------------------------------------------------- */
 
 /*
- * The sizes: previous size, size. Sizes above 8 are multiples of 16, and the powers of two are
- * among them: the header promises alignment. A test builds the library with other sizes
- * (tests/abi/).
+ * The size classes of a family: `least` bytes (8 or 16), then multiples of 16, then for each
+ * doubling 2^fine classes, and from `coarse_from` bytes on 2^coarse; at most 8. So a class is a
+ * multiple of a power of two that is at least an eighth of it, and all powers of two are classes:
+ * the header promises their alignment.
  */
-#ifndef KMALLOC_SIZES
-#define KMALLOC_FOUR(X, before, a, b, c, d) X(before, a) X(a, b) X(b, c) X(c, d)
-#define KMALLOC_SIZES(X)                                                                           \
-	KMALLOC_FOUR(X, 0, 8, 16, 32, 48)                                                          \
-	X(48, 64)                                                                                  \
-	KMALLOC_FOUR(X, 64, 80, 96, 112, 128)                                                      \
-	KMALLOC_FOUR(X, 128, 160, 192, 224, 256)                                                   \
-	KMALLOC_FOUR(X, 256, 320, 384, 448, 512)                                                   \
-	KMALLOC_FOUR(X, 512, 640, 768, 896, 1024)                                                  \
-	KMALLOC_FOUR(X, 1024, 1280, 1536, 1792, 2048)                                              \
-	KMALLOC_FOUR(X, 2048, 2560, 3072, 3584, 4096)                                              \
-	KMALLOC_FOUR(X, 4096, 5120, 6144, 7168, 8192)
-/*
- * Sizes above those that programs look up: multiples of KMALLOC_STEP. Above KMALLOC_FINE a block
- * has a slab of its own and gets its pages when it touches them, so finer classes would save
- * addresses only.
- */
-#define KMALLOC_LARGER(X)                                                                          \
-	KMALLOC_FOUR(X, 8192, 10240, 12288, 14336, 16384)                                          \
-	KMALLOC_FOUR(X, 16384, 20480, 24576, 28672, 32768)                                         \
-	KMALLOC_FOUR(X, 32768, 65536, 131072, 262144, 524288)                                      \
-	X(524288, 1048576)
-#define KMALLOC_LARGEST KMALLOC_MAX_CACHE_SIZE
-#endif
-
-/* Caches are numbered by size; 0 is the entry for size 0. */
-#define KMALLOC_NUMBER(before, size) KMALLOC_##size,
-enum {
-	KMALLOC_ZERO,
-	KMALLOC_SIZES(KMALLOC_NUMBER) KMALLOC_LARGER(KMALLOC_NUMBER) KMALLOC_CACHES
+struct kmalloc_sizes {
+	uint32_t least, coarse_from;
+	uint8_t fine, coarse;
 };
 
-/* Bytes by index; [0] is 0. */
-extern const uint32_t kmalloc_sizes[KMALLOC_CACHES];
-/* Index by words of 8 bytes; above SHEAF_KMALLOC_WORDS of them, by steps. */
-extern const uint8_t kmalloc_index_of[SHEAF_KMALLOC_WORDS + 1];
-extern const uint8_t kmalloc_larger_index[KMALLOC_LARGEST / KMALLOC_STEP + 1];
+/* Those of kmalloc(). Above 32 KiB a block has a slab of its own, 2^n pages, which get memory when
+ * the block touches them: more classes would save nothing, and each would keep blocks of its own. A
+ * test builds the library with other ones (tests/abi/). */
+#ifndef KMALLOC_SIZES
+#define KMALLOC_SIZES                                                                              \
+	{                                                                                          \
+		.least = 8, .coarse_from = 32 << 10, .fine = 3, .coarse = 0                        \
+	}
+#endif
+static const struct kmalloc_sizes kmalloc_sizes = KMALLOC_SIZES;
 
-static inline unsigned int kmalloc_index(size_t size)
+#define KMALLOC_STEP 16u /* between small classes */
+#define KMALLOC_FINE 3	 /* classes are numbered as if each doubling had 2^KMALLOC_FINE */
+#define KMALLOC_EACH (1u << KMALLOC_FINE)
+/* Classes of 8 bytes, of 16 to 128, and for each doubling up to 1 MiB. */
+#define KMALLOC_CLASSES (1 + KMALLOC_EACH * (1 + 13))
+
+_Static_assert(KMALLOC_LARGEST == (size_t)KMALLOC_STEP * KMALLOC_EACH << 13, "the last class");
+
+static inline unsigned int kmalloc_log2(size_t n)
 {
-	return size <= 8 * SHEAF_KMALLOC_WORDS
-		       ? kmalloc_index_of[(size + 7) >> 3]
-		       : kmalloc_larger_index[(size + KMALLOC_STEP - 1) / KMALLOC_STEP];
+	return 63 - (unsigned int)__builtin_clzll(n);
 }
 
-/* Create one cache of a family: PREFIX-SIZE. Returns NULL if there is no memory. Reports are
- * deferred. */
-struct kmem_cache *kmalloc_make(const char *prefix, unsigned int index,
-				const struct kmem_cache_args *args, slab_flags_t flags);
+/* The bytes of the class for this size, which is not 0. */
+static inline size_t kmalloc_class(const struct kmalloc_sizes *sizes, size_t size)
+{
+	unsigned int each = size > sizes->coarse_from ? sizes->coarse : sizes->fine;
+	size_t step;
+
+	if (size <= sizes->least)
+		return sizes->least;
+	step = (size_t)1 << kmalloc_log2(size - 1) >> each;
+	if (step < KMALLOC_STEP)
+		step = KMALLOC_STEP;
+	return (size + step - 1) & -step;
+}
+
+/* The number of that class. */
+static inline unsigned int kmalloc_index(const struct kmalloc_sizes *sizes, size_t size)
+{
+	size_t last = kmalloc_class(sizes, size) - 1;
+	unsigned int shift = kmalloc_log2(last | KMALLOC_STEP * KMALLOC_EACH) - KMALLOC_FINE;
+
+	if (last < KMALLOC_STEP - 1)
+		return 0;
+	return 1 + (unsigned int)(last >> shift) + KMALLOC_EACH * (shift - 4);
+}
+
+/* --- families --------------------------------------------------------------------------------- */
+
+struct sheaf_kmem_buckets {
+	struct kmalloc_sizes sizes;
+	slab_flags_t flags;
+	struct kmem_cache_args args;		    /* of each cache, except for the alignment */
+	char prefix[112];			    /* of the caches' names */
+	struct kmem_cache *caches[KMALLOC_CLASSES]; /* by number; NULL: not made */
+};
+
+/* The cache of this number, or NULL, also if its blocks are not as well aligned as those of a cache
+ * for this size. */
+static inline struct kmem_cache *buckets_made(kmem_buckets *set, unsigned int index, size_t size)
+{
+	struct kmem_cache *s = os_load_acquire(&set->caches[index]);
+
+	return s && s->sheaf.slab.align >= (size & -size) ? s : NULL;
+}
+
+/*
+ * The cache of this family for this size, made if necessary. If there is no memory for it, or a
+ * call that should not wait would wait for another thread, one of the next KMALLOC_EACH numbers.
+ * NULL: there is none, and no memory.
+ */
+struct kmem_cache *buckets_cache(kmem_buckets *set, size_t size, gfp_t flags);
+/* Allocate from a family; up to KMALLOC_LARGEST bytes, not 0. */
+void *buckets_alloc(kmem_buckets *set, size_t size, gfp_t flags, int node);
+
+/* --- kmalloc.c -------------------------------------------------------------------------------- */
+
+/* Initialise the library at its first use, and kmalloc()'s families. False: there is no memory. */
+bool kmalloc_ready(gfp_t flags);
+/* A cache of a family was made: if kmalloc() may take it for each call, enter it into the table. */
+void kmalloc_made(kmem_buckets *set, struct kmem_cache *s);
 
 /* Allocate up to `most` bytes for the code at `caller`, on this node or NUMA_NO_NODE; more is an
  * error, reported with the name `call`. */
@@ -102,16 +147,11 @@ static inline void *kmalloc_for(size_t size, gfp_t flags, int node, const void *
 	return kmalloc_most(size, flags, node, KMALLOC_MAX_SIZE, "kmalloc", caller);
 }
 
-/* As kmalloc_for(), from this cache, which is a debug cache. */
-void *kmalloc_checked(struct kmem_cache *s, size_t size, gfp_t flags, int node);
+/* kmalloc()'s family for the code at `caller`, and in further turns, 1 and so on, those of the
+ * other partitions; NULL: there are no more. A charged request has one. */
+kmem_buckets *kmalloc_set(const void *caller, gfp_t flags, unsigned int turn);
 
-/* The cache of this index for the code at `caller`, and in further turns, 1 and so on, those of the
- * other partitions; NULL: there is none, or the family does not exist yet. For a charged request
- * there is one at most. */
-struct kmem_cache *kmalloc_cache_made(unsigned int index, const void *caller, gfp_t flags,
-				      unsigned int turn);
-
-/* Is this a cache of the family, and not of a separate set (kmem_buckets)? */
+/* Is this a cache of kmalloc(), and not of a separate set (kmem_buckets)? */
 bool kmalloc_is_of_family(const struct kmem_cache *s);
 
 /* --- large.c: blocks above KMALLOC_MAX_CACHE_SIZE -------------------------------------------- */

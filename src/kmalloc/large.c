@@ -20,11 +20,8 @@ void *large_alloc(size_t size, gfp_t flags, int node, size_t most, const char *c
 				  call, size, most, most < INT_MAX ? "kvmalloc" : "vmalloc");
 		return NULL;
 	}
-	while (!caches_ready()) {
-		if (!(flags & __GFP_NOFAIL))
-			return NULL;
-		os_sleep_briefly();
-	}
+	if (!kmalloc_ready(flags))
+		return NULL;
 	flags = cache_check_gfp(&kmalloc_large, flags);
 	if (!cache_check_node(&kmalloc_large, flags, &node))
 		return NULL;

@@ -12,34 +12,33 @@ static unsigned int wanted_node(int node)
 static void *take_from_sets(unsigned int index, size_t size, gfp_t gfp, int node,
 			    const void *caller)
 {
-	struct kmem_cache *s;
+	kmem_buckets *set;
 	void *block = NULL;
 
-	for (unsigned int turn = 0;
-	     !block && (s = kmalloc_cache_made(index, caller, gfp, turn)) != NULL; turn++) {
+	for (unsigned int turn = 0; !block && (set = kmalloc_set(caller, gfp, turn)); turn++) {
+		struct kmem_cache *s = buckets_made(set, index, size);
+
 		/* Not before there is a cache: until then nothing knows of CPUs and nodes. */
-		block = cache_alloc_try(s, gfp, wanted_node(node));
+		block = s ? cache_alloc_try(s, gfp, wanted_node(node)) : NULL;
 		if (block && cache_is_checked(s))
 			debug_set_size(&s->sheaf.slab, block, size);
 	}
 	return block;
 }
 
-/* If a cache has no object available, the next larger one often has one. */
+/* If a cache has no object available, or was never needed, a larger one often has one. */
 SHEAF_PUBLIC OS_NOINLINE void *kmalloc_nolock(size_t size, gfp_t gfp, int node)
 {
 	const void *caller = __builtin_return_address(0);
-	unsigned int index;
-	void *block;
+	void *block = NULL;
 
 	if (!size)
 		return ZERO_SIZE_PTR;
 	if (size > KMALLOC_LARGEST)
 		return NULL;
-	index = kmalloc_index(size);
-	block = take_from_sets(index, size, gfp, node, caller);
-	if (!block && index + 1 < KMALLOC_CACHES)
-		block = take_from_sets(index + 1, size, gfp, node, caller);
+	for (unsigned int n = 0, index = kmalloc_index(&kmalloc_sizes, size);
+	     !block && n <= KMALLOC_EACH && index + n < KMALLOC_CLASSES; n++)
+		block = take_from_sets(index + n, size, gfp, node, caller);
 	return block;
 }
 

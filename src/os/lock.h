@@ -29,7 +29,7 @@
  */
 enum os_rank {
 	OS_RANK_NONE,
-	OS_RANK_KMALLOC,   /* creation of the caches of kmalloc() at their first use */
+	OS_RANK_KMALLOC,   /* creation of kmalloc()'s caches, each when it is first needed */
 	OS_RANK_CACHES,	   /* the list of caches: create, merge, destroy */
 	OS_RANK_GRACE,	   /* waiting for grace periods of one provider */
 	OS_RANK_GROUPS,	   /* the tree of groups */

@@ -133,7 +133,7 @@ static void print_past(struct out *out, struct stats *all)
 	}
 }
 
-/* True if nothing shows that the cache was ever used: kmalloc() alone creates dozens of caches. */
+/* True if nothing shows that the cache was ever used: most programs have such caches. */
 static bool is_unused(const struct kmem_cache_stats *cache)
 {
 	const struct stats_field *field = stats_of_cache;

@@ -438,6 +438,8 @@ static void blocks(void)
 	CHECK(is_guarded(block) && block[99] == 1);
 	block = krealloc(block, 10, GFP_KERNEL);
 	kfree(block);
+	/* It makes no cache. */
+	kfree(kmalloc(64, GFP_KERNEL));
 	block = kmalloc_nolock(64, GFP_NOWAIT, NUMA_NO_NODE);
 	CHECK(is_guarded(block));
 	kfree_nolock(block);

@@ -188,7 +188,7 @@ static void objects_of_a_type(void **state)
 	(void)state;
 	assert_int_equal(ksize(p), usable(sizeof(*p), 32));
 	assert_true(q->x == 0 && q->z == 0);
-	assert_int_equal(ksize(t), usable(sizeof(*t) + 400, 448));
+	assert_int_equal(ksize(t), usable(sizeof(*t) + 400, 416));
 	kfree(p);
 	kfree(q);
 	kfree(t);

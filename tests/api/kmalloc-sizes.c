@@ -2,61 +2,67 @@
 /* Properties of kmalloc()'s size classes, for every size. */
 #include <sheaf/slab.h>
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "kit/cache.h"
 #include "kit/needs.h"
 
-/* The sizes up to here grow by a quarter or less, larger ones are powers of two. */
+/* Up to here there are eight classes for each doubling, above the powers of two. */
 #define FINE ((size_t)32 << 10)
 
-static void four_classes_a_doubling(void **state)
+static bool is_class(size_t size)
 {
-	(void)state;
-	for (size_t whole = 64; whole < FINE; whole *= 2)
-		for (size_t quarter = 1; quarter <= 4; quarter++)
-			assert_int_equal(
-				kmalloc_size_roundup(whole + (quarter - 1) * whole / 4 + 1),
-				whole + quarter * whole / 4);
+	size_t whole = 8, step;
+
+	while (whole < size)
+		whole *= 2;
+	step = whole / 2 / (size > FINE ? 1 : 8);
+	return size == 8 || size % (step < 16 ? 16 : step) == 0;
 }
 
-/* To the next class: a class is its own, and no size gets less than a smaller one. */
-static void every_size_is_rounded_up_a_little(void **state)
+/* Each size gets the least class that fits. */
+static void every_size_gets_the_least_class(void **state)
 {
-	size_t before = 0;
+	size_t class = 0, n = 0;
 
 	(void)state;
 	for (size_t size = 1; size <= KMALLOC_MAX_CACHE_SIZE; size++) {
-		size_t rounded = kmalloc_size_roundup(size);
-
-		assert_true(rounded >= size);
-		assert_int_equal(kmalloc_size_roundup(rounded), rounded);
-		assert_true(rounded >= before);
-		if (size > 64 && size <= FINE)
-			assert_true((rounded - size) * 5 <= rounded);
-		if (size > FINE)
-			assert_true(!(rounded & (rounded - 1)) && rounded / 2 < size);
-		if (size > 8)
-			assert_int_equal(rounded % 16, 0);
-		if (!(size & (size - 1)) && size >= 8)
-			assert_int_equal(rounded, size);
-		before = rounded;
+		if (size > class) {
+			while (!is_class(++class))
+				;
+			n++;
+		}
+		assert_int_equal(kmalloc_size_roundup(size), class);
+		if (size > 128)
+			assert_true((class - size) * (size > FINE ? 2 : 9) < class);
 	}
+	assert_int_equal(n, 78);
+	assert_int_equal(kmalloc_size_roundup(0), 0);
 	/* Above: runs of 2^n pages. */
 	assert_true(kmalloc_size_roundup(KMALLOC_MAX_CACHE_SIZE + 1) > KMALLOC_MAX_CACHE_SIZE);
 }
 
+/* Each is a class of the kernel's. */
+static void sizes_of_the_kernel(void **state)
+{
+	(void)state;
+	for (size_t size = 8; size <= KMALLOC_MAX_CACHE_SIZE; size *= 2)
+		assert_int_equal(kmalloc_size_roundup(size), size);
+	assert_int_equal(kmalloc_size_roundup(96), 96);
+	assert_int_equal(kmalloc_size_roundup(192), 192);
+}
+
 static void check_blocks(size_t size)
 {
+	size_t class = kmalloc_size_roundup(size);
 	char *p[9];
 
 	for (int n = 0; n < 9; n++) {
 		p[n] = kmalloc(size, GFP_KERNEL);
 		assert_non_null(p[n]);
-		assert_int_equal((uintptr_t)p[n] % (size > 8 ? 16 : 8), 0);
-		if (!(size & (size - 1)))
-			assert_int_equal((uintptr_t)p[n] % size, 0);
-		assert_int_equal(ksize(p[n]), kmalloc_size_roundup(size));
+		assert_int_equal(ksize(p[n]), class);
+		assert_int_equal((uintptr_t)p[n] % (class & -class), 0);
 	}
 	/* They are objects. */
 	assert_int_equal(library().large_bytes, 0);
@@ -64,7 +70,8 @@ static void check_blocks(size_t size)
 		kfree(p[n]);
 }
 
-/* The promises of a block hold for the first and the last size of each class. */
+/* The promises of a block hold for the first and the last size of each class: it is aligned to the
+ * largest power of two that divides the class. */
 static void blocks_of_each_class(void **state)
 {
 	(void)state;
@@ -80,8 +87,8 @@ static void blocks_of_each_class(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(four_classes_a_doubling),
-		cmocka_unit_test(every_size_is_rounded_up_a_little),
+		cmocka_unit_test(every_size_gets_the_least_class),
+		cmocka_unit_test(sizes_of_the_kernel),
 		cmocka_unit_test(blocks_of_each_class),
 	};
 

@@ -314,7 +314,7 @@ static void handlers(void **state)
 static void by_size(void **state)
 {
 	static char mapped[1];
-	void *small, *large, *neighbours[2];
+	void *small, *large, *neighbours[3];
 
 	(void)state;
 	needs(NEED_ONE_KMALLOC);
@@ -332,11 +332,22 @@ static void by_size(void **state)
 	assert_non_null(small);
 	assert_int_equal(ksize(small), usable(100, 112));
 	kfree_nolock(small);
-	/* kmalloc-1536 was never used, so the next larger cache serves; a sample can be of any. */
+	/* No cache of up to twice the size was needed yet. */
+	assert_null(kmalloc_nolock(300, 0, NUMA_NO_NODE));
+	/* kmalloc-1536 was never needed, so a larger cache serves. */
 	kfree(kmalloc(1792, GFP_KERNEL));
 	small = kmalloc_nolock(1500, 0, 12345);
 	assert_non_null(small);
-	assert_int_equal(ksize(small), usable(1500, has_debug_letter('S') ? 1536 : 1792));
+	assert_int_equal(ksize(small), usable(1500, 1792));
+	kfree(small);
+	/* Blocks of 144 bytes are not aligned as those of 128. */
+	kfree(kmalloc(144, GFP_KERNEL));
+	assert_null(kmalloc_nolock(128, 0, NUMA_NO_NODE));
+	neighbours[2] = kmalloc(256, GFP_KERNEL);
+	kfree(kmalloc(256, GFP_KERNEL));
+	small = kmalloc_nolock(128, 0, NUMA_NO_NODE);
+	assert_non_null(small);
+	assert_int_equal((uintptr_t)small % 128, 0);
 	kfree(small);
 	kfree_nolock(NULL);
 	kfree_nolock(ZERO_SIZE_PTR);
@@ -345,7 +356,7 @@ static void by_size(void **state)
 	kfree_nolock(mapped);
 	assert_int_equal(capture_end(&captured), 2);
 	kfree(large);
-	kfree_bulk(2, neighbours);
+	kfree_bulk(3, neighbours);
 }
 
 #define PLACE(n)                                                                                   \

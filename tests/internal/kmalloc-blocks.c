@@ -31,9 +31,8 @@ static size_t expected_size(size_t size)
 {
 	size_t run = 16384;
 
-	for (size_t i = 0; i < KMALLOC_CACHES; i++)
-		if (size <= kmalloc_sizes[i])
-			return kmalloc_sizes[i];
+	if (size <= KMALLOC_LARGEST)
+		return size ? kmalloc_class(&kmalloc_sizes, size) : 0;
 	while (run < size)
 		run *= 2;
 	return run;
@@ -120,6 +119,40 @@ static void constant_sizes_agree(void **state)
 	CONSTANT(8193);
 }
 
+/* Each class has a number of its own, in their order, and the caches of these sizes. */
+static void families_with_other_classes(void **state)
+{
+	static const struct kmalloc_sizes other[] = {{16, 32 << 10, 3, 2}, {8, 4096, 2, 0}};
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		const struct kmalloc_sizes *sizes = &other[i];
+		kmem_buckets *set = kmem_buckets_create("other", 0, 0, 0, NULL);
+		unsigned int last = kmalloc_index(sizes, 1);
+
+		set->sizes = *sizes;
+		for (size_t size = sizes->least + 1; size <= KMALLOC_LARGEST; size++) {
+			unsigned int index = kmalloc_index(sizes, size);
+			size_t class = kmalloc_class(sizes, size);
+			void *p;
+
+			if (index == last)
+				continue;
+			assert_in_range(index, last + 1, KMALLOC_CLASSES - 1);
+			assert_int_equal(kmalloc_class(sizes, size - 1), size - 1);
+			last = index;
+			p = kmem_buckets_alloc(set, size, GFP_KERNEL);
+			assert_int_equal(ksize(p), usable(size, class));
+			kfree(p);
+			size = class;
+		}
+		kmem_buckets_destroy(set);
+	}
+	assert_int_equal(kmalloc_class(&other[0], 1), 16);
+	assert_int_equal(kmalloc_class(&other[1], 1000), 1024);
+	assert_int_equal(kmalloc_class(&other[1], 4097), 8192);
+}
+
 static void nodes(void **state)
 {
 	static const size_t sizes[] = {40, 5000, 30000, 3 * MiB};
@@ -170,7 +203,7 @@ static void krealloc_stays(void **state)
 	q = krealloc(p, 129, GFP_KERNEL);
 	assert_ptr_equal(p, q);
 	assert_true(is_filled(q, 129));
-	p = krealloc(q, usable(129, 224), GFP_KERNEL);
+	p = krealloc(q, usable(129, 144), GFP_KERNEL);
 	assert_ptr_equal(p, q);
 	assert_int_equal(cache_of(q)->flags & CACHE_KMALLOC, CACHE_KMALLOC);
 	assert_ptr_equal(krealloc(q, 0, GFP_KERNEL), ZERO_SIZE_PTR);
@@ -297,7 +330,8 @@ static void large_blocks_keep_their_pages(void **state)
 	(void)state;
 	needs(NEED_SHEAVES);
 	pin(0);
-	for (size_t size = 2 * KMALLOC_FINE; size <= KMALLOC_MAX_CACHE_SIZE; size *= 2) {
+	for (size_t size = 2 * kmalloc_sizes.coarse_from; size <= KMALLOC_MAX_CACHE_SIZE;
+	     size *= 2) {
 		long before = 0;
 
 		for (int i = 0; i < 22; i++) {
@@ -513,6 +547,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_size_goes_round),
 		cmocka_unit_test(constant_sizes_agree),
+		cmocka_unit_test(families_with_other_classes),
 		cmocka_unit_test(nodes),
 		cmocka_unit_test(krealloc_stays),
 		cmocka_unit_test(a_mapping_is_resized_without_a_copy),

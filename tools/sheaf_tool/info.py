@@ -114,7 +114,7 @@ def hidden(unused: int) -> str:
 
 
 def text_of(reading: Reading, everything: bool = False) -> str:
-    """For people. Caches that were never used are hidden: kmalloc() alone creates dozens."""
+    """For people. Caches that were never used are hidden."""
     shown = [cache for cache in reading.caches if everything or cache.used()]
     unused, width = len(reading.caches) - len(shown), terminal_width()
     parts = [folded(head(reading).split("\n"), width)]

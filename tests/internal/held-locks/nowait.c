@@ -52,6 +52,7 @@ static void *do_all(void *cache)
 	static struct item *items[MANY];
 	struct kmem_cache *s = cache;
 	struct slab_sheaf *sheaf;
+	void *block;
 
 	for (unsigned int i = 0; i < MANY; i++)
 		CHECK((items[i] = kmem_cache_alloc(s, GFP_NOWAIT)) != NULL);
@@ -65,6 +66,10 @@ static void *do_all(void *cache)
 	kmem_cache_return_sheaf(s, GFP_NOWAIT, sheaf);
 	kfree(kmalloc(100, GFP_NOWAIT));
 	kfree(kmalloc(100000, GFP_NOWAIT));
+	/* Its cache need not exist. */
+	block = kmalloc(4096, GFP_NOWAIT);
+	CHECK(block && (uintptr_t)block % 4096 == 0);
+	kfree(block);
 	return NULL;
 }
 
@@ -111,6 +116,10 @@ static const struct {
 static void no_lock_that_is_held_for_long(void **state)
 {
 	(void)state;
+	kfree(kmalloc(100, GFP_KERNEL));
+	kfree(kmalloc(100000, GFP_KERNEL));
+	kfree(kmalloc(4608, GFP_KERNEL));
+	kfree(kmalloc(8192, GFP_KERNEL));
 	for (size_t i = 0; i < sizeof(ranks) / sizeof(ranks[0]); i++) {
 		struct kmem_cache *s = make("nowait-lock", sizeof(struct item), 0);
 
@@ -282,6 +291,7 @@ static void reports_are_made_with_nothing_held(void **state)
 static struct {
 	struct kmem_cache *s, *destroyed;
 	struct slab_sheaf *sheaf;
+	void *block;
 	char *object;
 } handled;
 
