@@ -222,7 +222,7 @@ void *large_take(size_t size, gfp_t flags, unsigned int node)
 		tsan_acquire_pages(block, size);
 		tools_open(block, size);
 	}
-	if (block && zero)
+	if (block && zero && !page_was_zero(block, size))
 		memset(block, 0, size);
 	if (!block && (size > RUN_MAX || !(flags & __GFP_THISNODE)))
 		block = map_alloc(size, large_align(size), node, zero);

@@ -101,6 +101,8 @@ struct slab *page_alloc(unsigned int node, unsigned int order);
 /* Up to n such runs, with the node's lock taken once. Returns how many there are. */
 unsigned int page_alloc_runs(unsigned int node, unsigned int order, struct slab **runs,
 			     unsigned int n);
+/* Did these pages of a run have no memory, or only zeroed memory, when the run was taken? */
+bool page_was_zero(const void *address, size_t size);
 /* Name the run's owner in its descriptors: from now on page_slab() finds it. */
 void page_own(struct slab *slab, unsigned int order, struct slab_cache *cache);
 void page_free(struct slab *slab, unsigned int order);

@@ -3,9 +3,12 @@
 #include <errno.h>
 #include <limits.h>
 #include <sheaf/slab.h>
+#include <sheaf/trim.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include "kit/blocks.h"
 #include "kit/cache.h"
@@ -288,6 +291,49 @@ static void freed_mappings_are_allocated_again(void **state)
 
 /* --- frees ------------------------------------------------------------------------------------ */
 
+static size_t resident_pages(void *block, size_t size)
+{
+	static unsigned char pages[1024];
+	size_t n = size / (size_t)sysconf(_SC_PAGESIZE), found = 0;
+
+	assert_int_equal(mincore(block, size, pages), 0);
+	for (size_t i = 0; i < n; i++)
+		found += pages[i] & 1;
+	return found;
+}
+
+static void assert_zero(const char *block, size_t size)
+{
+	assert_true(!block[0] && !memcmp(block, block + 1, size - 1));
+}
+
+/* Memory that comes from the system is zero, and is not cleared: it gets no pages before the
+ * program touches it. What was in use before is cleared. */
+static void fresh_memory_is_not_cleared_again(void **state)
+{
+	static const size_t sizes[] = {2 * MiB, 3 * MiB};
+
+	(void)state;
+	if (hook_has_tools())
+		skip();
+	for (int i = 0; i < 2; i++) {
+		size_t size = sizes[i];
+		char *p;
+
+		sheaf_trim(0);
+		p = kvzalloc(size, GFP_KERNEL);
+		assert_int_equal(resident_pages(p, size), 0);
+		assert_zero(p, size);
+		for (int round = 0; round < 3; round++) {
+			memset(p, 0x5a, size);
+			kvfree(p);
+			p = kvzalloc(size, GFP_KERNEL);
+			assert_zero(p, size);
+		}
+		kvfree(p);
+	}
+}
+
 static void copies(void **state)
 {
 	char *p;
@@ -335,6 +381,7 @@ int main(void)
 		cmocka_unit_test(beyond_two_mib),
 		cmocka_unit_test(mappings_shrink_to_few_bytes),
 		cmocka_unit_test(freed_mappings_are_allocated_again),
+		cmocka_unit_test(fresh_memory_is_not_cleared_again),
 		cmocka_unit_test(copies),
 		cmocka_unit_test(errno_is_kept),
 	};
