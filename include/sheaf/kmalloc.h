@@ -150,8 +150,8 @@ static __always_inline SHEAF_FRESH SHEAF_SIZED(1, 2) void *kcalloc_node(size_t n
  * Change the size of a block and return it. It stays in place if it already has that many bytes;
  * otherwise the content is copied to a new block, and the old one is freed. If a new block would
  * have half the bytes or less (kmalloc_size_roundup()), the content moves there, too, but only if
- * memory is available immediately: so a smaller size never fails. Blocks of kmem_buckets do not
- * move when they shrink. A block above 2 MiB that stays above it is not copied: the system moves
+ * memory is available immediately: so a smaller size never fails. A block of kmem_buckets moves to
+ * another cache of its set. A block above 2 MiB that stays above it is not copied: the system moves
  * its pages to other addresses, or takes back those at its end.
  *
  * Returns NULL, and does not change the block, if there is no memory; after a report also if the

@@ -65,10 +65,11 @@ struct kmem_cache {
 	bool retires_at_once; /* kfree_rcu() pushes by a section before it looks at the cache */
 	uint32_t id;	      /* caches are numbered as they are created */
 	struct sheaf_cache sheaf;
-	uint32_t group;	     /* the number of its own group, or 0: account.h */
-	uint16_t accounted;  /* its objects may be charged: account.h */
-	uint8_t owner_shift; /* copied for the fast paths: owner_shift() */
-	uint8_t ending;	     /* it is being destroyed: list.h */
+	uint32_t group;			/* the number of its own group, or 0: account.h */
+	uint16_t accounted;		/* its objects may be charged: account.h */
+	uint8_t owner_shift;		/* copied for the fast paths: owner_shift() */
+	uint8_t ending;			/* it is being destroyed: list.h */
+	struct sheaf_kmem_buckets *set; /* its family, or NULL: kmalloc/kmalloc.h */
 };
 
 _Static_assert(offsetof(struct kmem_cache, words) == 0, "programs read them there");

@@ -19,13 +19,17 @@ static void cut_region(struct kmem_cache_args *args, unsigned int size)
 static struct kmem_cache *make_class(kmem_buckets *set, unsigned int size, bool wait)
 {
 	struct kmem_cache_args args = set->args;
+	struct kmem_cache *s;
 	char name[sizeof(set->prefix) + 16];
 
 	snprintf(name, sizeof(name), size % 1024 ? "%s-%u" : "%s-%uk", set->prefix,
 		 size % 1024 ? size : size / 1024);
 	cut_region(&args, size);
 	args.align = size & -size;
-	return cache_create(name, size, &args, set->flags | SLAB_NO_MERGE | CACHE_KMALLOC, wait);
+	s = cache_create(name, size, &args, set->flags | SLAB_NO_MERGE | CACHE_KMALLOC, wait);
+	if (s)
+		s->set = set;
+	return s;
 }
 
 /* KMALLOC-K2 */
@@ -119,22 +123,22 @@ void *buckets_alloc(kmem_buckets *set, size_t size, gfp_t flags, int node)
 	return object;
 }
 
-static void *alloc_of(kmem_buckets *set, size_t size, gfp_t flags, size_t most, const char *call,
-		      const void *caller)
+void *buckets_most(kmem_buckets *set, size_t size, gfp_t flags, size_t most, const char *call,
+		   const void *caller)
 {
-	if (!set || !size || size > KMALLOC_LARGEST)
+	if (!set || set->charged || !size || size > KMALLOC_LARGEST)
 		return kmalloc_most(size, flags, NUMA_NO_NODE, most, call, caller);
 	return buckets_alloc(set, size, flags, NUMA_NO_NODE);
 }
 
 SHEAF_PUBLIC OS_NOINLINE void *kmem_buckets_alloc(kmem_buckets *set, size_t size, gfp_t flags)
 {
-	return alloc_of(set, size, flags, KMALLOC_MAX_SIZE, "kmem_buckets_alloc",
-			__builtin_return_address(0));
+	return buckets_most(set, size, flags, KMALLOC_MAX_SIZE, "kmem_buckets_alloc",
+			    __builtin_return_address(0));
 }
 
 SHEAF_PUBLIC OS_NOINLINE void *kmem_buckets_valloc(kmem_buckets *set, size_t size, gfp_t flags)
 {
-	return alloc_of(set, size, flags, INT_MAX, "kmem_buckets_valloc",
-			__builtin_return_address(0));
+	return buckets_most(set, size, flags, INT_MAX, "kmem_buckets_valloc",
+			    __builtin_return_address(0));
 }

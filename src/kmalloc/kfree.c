@@ -86,11 +86,10 @@ static void *move(void *to, const struct block *block, size_t bytes, const char 
 	return to;
 }
 
-/* False for a block of a separate set of caches (kmem_buckets), which a common cache must not
- * replace. */
-static bool may_move(const struct block *block)
+/* The family of an object; NULL: kmalloc() has no cache for it. */
+static kmem_buckets *set_of(const struct block *block)
 {
-	return block->kind != BLOCK_OBJECT || kmalloc_is_of_family(block->cache);
+	return block->kind == BLOCK_OBJECT ? block->cache->set : NULL;
 }
 
 /* No other cache is as the program wants it for secrets. */
@@ -123,12 +122,13 @@ static void *shrink(struct block *block, size_t size, gfp_t flags, const char *c
 {
 	gfp_t now = (flags & (__GFP_ZERO | __GFP_THISNODE | __GFP_ACCOUNT)) | GFP_NOWAIT |
 		    __GFP_NORETRY;
-	bool half = roundup(size) <= block->size / 2 && may_move(block);
+	bool half =
+		roundup(size) <= block->size / 2 && (block->kind != BLOCK_OBJECT || set_of(block));
 	void *smaller = half ? large_resize(block->start, size, flags) : NULL;
 
 	if (smaller)
 		block->size = roundup(size);
-	else if (half && (smaller = kmalloc_most(size, now, NUMA_NO_NODE, INT_MAX, call, caller)))
+	else if (half && (smaller = buckets_most(set_of(block), size, now, INT_MAX, call, caller)))
 		return move(smaller, block, size, call);
 	/* The size requested before is unknown: everything after the new size may have been
 	 * written. */
@@ -164,7 +164,7 @@ static void *resize(const void *pointer, size_t size, gfp_t flags, size_t most, 
 	larger = size <= most ? large_resize(pointer, size, flags) : NULL;
 	if (larger)
 		return larger;
-	larger = kmalloc_most(size, flags, NUMA_NO_NODE, most, call, caller);
+	larger = buckets_most(set_of(&block), size, flags, most, call, caller);
 	return larger ? move(larger, &block, block.size, call) : NULL;
 }
 

@@ -66,22 +66,11 @@ void kmalloc_made(kmem_buckets *set, struct kmem_cache *s)
 
 /* --- first use -------------------------------------------------------------------------------- */
 
-bool kmalloc_is_of_family(const struct kmem_cache *s)
-{
-	unsigned int n = os_load_acquire(&family.nr_partitions);
-	unsigned int index = kmalloc_index(&kmalloc_sizes, s->sheaf.slab.object_size);
-
-	for (unsigned int number = 0; number < n; number++)
-		if (os_load_relaxed(&family.sets[number].caches[index]) == s)
-			return true;
-	return os_load_relaxed(&family.charged.caches[index]) == s;
-}
-
 static struct kmem_cache *twin(struct kmem_cache *s, gfp_t flags)
 {
-	return kmalloc_is_of_family(s)
-		       ? buckets_cache(&family.charged, s->sheaf.slab.object_size, flags)
-		       : NULL;
+	kmem_buckets *charged = s->set->charged;
+
+	return charged ? buckets_cache(charged, s->sheaf.slab.object_size, flags) : NULL;
 }
 
 static void set_up(void)
@@ -92,10 +81,12 @@ static void set_up(void)
 	family.secret = os_random();
 	for (unsigned int i = 0; i < n; i++) {
 		family.sets[i].sizes = kmalloc_sizes;
+		family.sets[i].charged = &family.charged;
 		snprintf(family.sets[i].prefix, sizeof(family.sets[i].prefix),
 			 i ? "kmalloc-rnd-%02u" : "kmalloc", i);
 	}
 	family.charged.sizes = kmalloc_sizes;
+	family.charged.charged = &family.charged;
 	family.charged.flags = SLAB_ACCOUNT;
 	strcpy(family.charged.prefix, "kmalloc-cg");
 	caches.twin = twin;

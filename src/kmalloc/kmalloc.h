@@ -106,6 +106,7 @@ static inline unsigned int kmalloc_index(const struct kmalloc_sizes *sizes, size
 
 struct sheaf_kmem_buckets {
 	struct kmalloc_sizes sizes;
+	kmem_buckets *charged; /* of kmalloc(): the family for charged blocks; NULL: a program's */
 	slab_flags_t flags;
 	struct kmem_cache_args args;		    /* of each cache, except for the alignment */
 	char prefix[112];			    /* of the caches' names */
@@ -129,6 +130,9 @@ static inline struct kmem_cache *buckets_made(kmem_buckets *set, unsigned int in
 struct kmem_cache *buckets_cache(kmem_buckets *set, size_t size, gfp_t flags);
 /* Allocate from a family; up to KMALLOC_LARGEST bytes, not 0. */
 void *buckets_alloc(kmem_buckets *set, size_t size, gfp_t flags, int node);
+/* As kmalloc_most(), from this family; NULL: one of kmalloc(). */
+void *buckets_most(kmem_buckets *set, size_t size, gfp_t flags, size_t most, const char *call,
+		   const void *caller);
 
 /* --- kmalloc.c -------------------------------------------------------------------------------- */
 
@@ -150,9 +154,6 @@ static inline void *kmalloc_for(size_t size, gfp_t flags, int node, const void *
 /* kmalloc()'s family for the code at `caller`, and in further turns, 1 and so on, those of the
  * other partitions; NULL: there are no more. A charged request has one. */
 kmem_buckets *kmalloc_set(const void *caller, gfp_t flags, unsigned int turn);
-
-/* Is this a cache of kmalloc(), and not of a separate set (kmem_buckets)? */
-bool kmalloc_is_of_family(const struct kmem_cache *s);
 
 /* --- large.c: blocks above KMALLOC_MAX_CACHE_SIZE -------------------------------------------- */
 

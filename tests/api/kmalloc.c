@@ -105,14 +105,23 @@ static void krealloc_shrink(void **state)
 		}
 }
 
-/* A block of a separate set of caches does not move to a common one to become smaller. */
+/* A block of a separate set of caches moves to another cache of that set. */
 static void krealloc_keeps_the_set(void **state)
 {
+	static const size_t sizes[] = {1000, 10, 3000, 2900, 900000, 8};
 	kmem_buckets *set = kmem_buckets_create("apart", 0, 0, 0, NULL);
-	char *p = kmem_buckets_alloc(set, 1000, GFP_KERNEL);
+	char *p = NULL;
 
 	(void)state;
-	assert_ptr_equal(krealloc(p, 10, GFP_KERNEL), p);
+	p = kmem_buckets_alloc(set, 100, GFP_KERNEL);
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		fill(p, 8);
+		p = krealloc(p, sizes[i], GFP_KERNEL);
+		assert_memory_equal(look(hook_cache_of(p)).name, "apart-", 6);
+		assert_int_equal(ksize(p),
+				 usable(sizes[i], i == 3 ? 3072 : kmalloc_size_roundup(sizes[i])));
+		assert_true(is_filled(p, 8));
+	}
 	kfree(p);
 	kmem_buckets_destroy(set);
 }
