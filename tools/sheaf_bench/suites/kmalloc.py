@@ -3,10 +3,12 @@
 
 mix    the allocations of real programs (bench/data, recorded by bench/record) replayed on
        one thread, on two, and with one thread that allocates and another that frees
+       how many bytes kmalloc's size classes use for those requests
 pairs  kmalloc + kfree against kmem_cache_alloc + kmem_cache_free of the same size
 """
 from __future__ import annotations
 
+import ctypes
 import json
 import statistics
 import tempfile
@@ -60,6 +62,15 @@ def write_mix(directory: Path, name: str) -> str:
     path.write_text("".join(" ".join(map(str, row)) + "\n" for row in recording(name)["rows"]),
                     encoding="ascii")
     return str(path)
+
+
+def rounding(library: Path, name: str) -> float:
+    """Bytes of the blocks of all recorded requests, over the bytes requested. Of larger blocks than
+    these, a program does not touch the pages beyond its bytes."""
+    roundup = ctypes.CDLL(str(library)).sheaf_kmalloc_size_roundup
+    roundup.argtypes, roundup.restype = [ctypes.c_size_t], ctypes.c_size_t
+    rows = [(size, sum(counts)) for size, *counts in recording(name)["rows"] if size <= 32 << 10]
+    return sum(roundup(size) * n for size, n in rows) / sum(size * n for size, n in rows)
 
 
 def _keep_rate(document: Document, params: Params, lines: list[str]) -> None:
@@ -120,6 +131,10 @@ def _run(settings: Settings, machine: dict[str, Any]) -> Document:
                 [Entry(worker, (), {"allocator": worker.name}) for worker in workers], REPEAT,
                 QUICK_REPEAT, QUICK_SECONDS,
                 lambda entry, row: entry.label not in LINKED or row.params["threads"] == 1)
+        for library in (settings.workers.parent / "packaging").glob("libsheaf.so.*.*[0-9]"):
+            for name in MIXES:
+                document.result("rounding", {"mix": name}, "bytes/byte").samples.append(
+                    rounding(library, name))
         measure_cells(document, settings, [Part(pair_cells(settings.workers), 15, 7, 12.0)])
         once = replace(settings, repeat=1)
         measure_cells(document, once, [Part(count_cells(settings.workers), 1, 1, 60.0)])
@@ -210,6 +225,8 @@ def _notes(document: Document) -> list[str]:
     said = [f"Mix {name}: recorded from `{command}`." for name, command
             in document.machine["mixes"].items()]
     return [*said,
+            *(f"kmalloc's blocks for {name} have {found[0]:.3f} times the bytes requested, up to 32 KiB."
+              for name in MIXES if (found := samples(document, "rounding", mix=name))),
             "Sizes and lifetimes (in allocations) of objects are the program's. The "
             "first word of each object is written and read. The compiler does not know the "
             "sizes.",
