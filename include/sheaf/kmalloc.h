@@ -224,6 +224,15 @@ size_t kmalloc_size_roundup(size_t size) SHEAF_SYMBOL(kmalloc_size_roundup);
 SHEAF_FRESH SHEAF_SIZED(1) void *kvmalloc_node(size_t size, gfp_t flags, int node)
 	SHEAF_SYMBOL(kvmalloc_node);
 
+/*
+ * kvmalloc_node(), aligned to `align`, a power of two up to 1 GiB; NULL, after a report, for any
+ * other. The block has a multiple of `align` bytes up to 1 MiB, and at least 2 MiB of addresses if
+ * `align` is above 2 MiB. krealloc() and kvrealloc() do not keep the alignment. Kernel: the same
+ * call, since 6.18.
+ */
+SHEAF_FRESH SHEAF_SIZED(1) void *kvmalloc_node_align(size_t size, unsigned long align, gfp_t flags,
+						     int node) SHEAF_SYMBOL(kvmalloc_node_align);
+
 static __always_inline SHEAF_FRESH SHEAF_SIZED(1) void *kvmalloc(size_t size, gfp_t flags)
 {
 	if (__builtin_expect(size <= 8 * SHEAF_KMALLOC_WORDS, 1))
@@ -285,8 +294,8 @@ void kvfree_sensitive(const void *block, size_t size) SHEAF_SYMBOL(kvfree_sensit
 
 /*
  * Allocate whole pages: at least size bytes of any size that the system grants, aligned to 4096.
- * NULL for 0 bytes, and if there is no memory. Free them by vfree() or a related call. Up to 2 MiB
- * they are runs of 2^n pages; larger blocks are as for kvmalloc(). vmalloc() and vzalloc() use
+ * NULL for 0 bytes, and if there is no memory. Free them by vfree() or a related call. They are
+ * blocks as of kvmalloc(). vmalloc() and vzalloc() use
  * GFP_KERNEL. Kernel: the pages need not be contiguous in physical memory; here programs cannot see
  * that.
  */

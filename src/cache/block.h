@@ -21,8 +21,9 @@
 extern struct kmem_cache kmalloc_large;
 
 /* Allocate a run or, if there is none, a mapping, unless it would be on a node that was not
- * requested. `size` is rounded up. Returns NULL if there is no memory. */
-void *large_take(size_t size, gfp_t flags, unsigned int node);
+ * requested. `size` is rounded up, and at least `align`, or that of a mapping. Returns NULL if
+ * there is no memory. */
+void *large_take(size_t size, size_t align, gfp_t flags, unsigned int node);
 /* Charge a block that large_take() took for this size; false: a limit is reached. */
 bool large_own(void *block, size_t size, gfp_t flags, uint32_t number);
 /* The program gives up the block at this address, as by cache_retire(). */

@@ -212,7 +212,7 @@ size_t large_align(size_t size)
 	return align < KMALLOC_MAX_SIZE ? align : KMALLOC_MAX_SIZE;
 }
 
-void *large_take(size_t size, gfp_t flags, unsigned int node)
+void *large_take(size_t size, size_t align, gfp_t flags, unsigned int node)
 {
 	bool zero = (flags & __GFP_ZERO) || os_options.init_on_alloc;
 	void *block = size <= RUN_MAX ? alloc_run(size, flags, node) : NULL;
@@ -225,7 +225,8 @@ void *large_take(size_t size, gfp_t flags, unsigned int node)
 	if (block && zero && !page_was_zero(block, size))
 		memset(block, 0, size);
 	if (!block && (size > RUN_MAX || !(flags & __GFP_THISNODE)))
-		block = map_alloc(size, large_align(size), node, zero);
+		block = map_alloc(size, align > large_align(size) ? align : large_align(size), node,
+				  zero);
 	if (block)
 		tools_taken(block, size, zero);
 	return block;

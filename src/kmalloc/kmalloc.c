@@ -128,7 +128,7 @@ static OS_NOINLINE void *instead_of_slab(size_t size, gfp_t flags, int node)
 	if (size <= kmalloc_sizes.coarse_from ||
 	    account_refuses(&kmalloc_large, flags, large_roundup(size)))
 		return NULL;
-	return large_alloc(size, flags, node, KMALLOC_MAX_SIZE, "kmalloc");
+	return large_alloc(size, 1, flags, node, KMALLOC_MAX_SIZE, "kmalloc");
 }
 
 OS_NOINLINE void *kmalloc_most(size_t size, gfp_t flags, int node, size_t most, const char *call,
@@ -139,7 +139,7 @@ OS_NOINLINE void *kmalloc_most(size_t size, gfp_t flags, int node, size_t most, 
 	if (!size)
 		return ZERO_SIZE_PTR;
 	if (size > KMALLOC_LARGEST)
-		return large_alloc(size, flags, node, most, call);
+		return large_alloc(size, 1, flags, node, most, call);
 	if (!kmalloc_ready(flags))
 		return NULL;
 	block = buckets_alloc(kmalloc_set(caller, flags, 0), size, flags, node);

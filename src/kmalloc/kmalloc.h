@@ -157,8 +157,8 @@ kmem_buckets *kmalloc_set(const void *caller, gfp_t flags, unsigned int turn);
 
 /* --- large.c: blocks above KMALLOC_MAX_CACHE_SIZE -------------------------------------------- */
 
-/* As kmalloc_most(). */
-void *large_alloc(size_t size, gfp_t flags, int node, size_t most, const char *call);
+/* As kmalloc_most(), with this alignment; 1: that of the size. */
+void *large_alloc(size_t size, size_t align, gfp_t flags, int node, size_t most, const char *call);
 /* A block for the bytes of a mapping that grows from `old` bytes: one that waits, if a copy costs
  * less than new pages. NULL: there is none. */
 void *large_reuse(size_t old, size_t size, gfp_t flags);

@@ -7,10 +7,12 @@
 #include "kmalloc/kmalloc.h"
 
 #define VMALLOC_MOST ((size_t)1 << 47) /* no process has more addresses */
+#define ALIGN_MOST   ((size_t)1 << 30)
 
-void *large_alloc(size_t size, gfp_t flags, int node, size_t most, const char *call)
+void *large_alloc(size_t size, size_t align, gfp_t flags, int node, size_t most, const char *call)
 {
 	uint32_t number = account_wanted(&kmalloc_large, flags);
+	size_t least;
 
 	if (size > most) {
 		if (!(flags & __GFP_NOWARN))
@@ -22,6 +24,10 @@ void *large_alloc(size_t size, gfp_t flags, int node, size_t most, const char *c
 	}
 	if (!kmalloc_ready(flags))
 		return NULL;
+	/* A run is aligned to its size. */
+	least = large_is_mapping(align) ? (OS_PAGE << PAGE_MAX_ORDER) + 1 : align;
+	if (size < least)
+		size = least;
 	flags = cache_check_gfp(&kmalloc_large, flags);
 	if (!cache_check_node(&kmalloc_large, flags, &node))
 		return NULL;
@@ -31,7 +37,7 @@ void *large_alloc(size_t size, gfp_t flags, int node, size_t most, const char *c
 		node = (int)os_node();
 	reclaim_if_above_soft(flags);
 	for (int tries = 0;; tries++) {
-		void *block = large_take(large_roundup(size), flags, (unsigned int)node);
+		void *block = large_take(large_roundup(size), align, flags, (unsigned int)node);
 
 		if (block && number && !large_own(block, large_roundup(size), flags, number)) {
 			cache_free_any(block, call);
@@ -78,16 +84,35 @@ void *large_resize(const void *block, size_t size, gfp_t flags)
 	return map_resize((void *)(uintptr_t)block, rounded, large_align(rounded));
 }
 
-SHEAF_PUBLIC void *__vmalloc(size_t size, gfp_t flags)
+/* A class for a multiple of the alignment is one, too. Tools learn which bytes of a run were
+ * requested, but could not learn this of a rounded request. */
+static void *alloc_aligned(size_t size, size_t align, gfp_t flags, int node, size_t most,
+			   const char *call, const void *caller)
+{
+	size_t rounded = (size + align - 1) & -align;
+
+	if (!size || (size <= KMALLOC_LARGEST && rounded <= KMALLOC_LARGEST && !os.tools))
+		return kmalloc_for(rounded, flags, node, caller);
+	return large_alloc(size, align, flags, node, most, call);
+}
+
+SHEAF_PUBLIC OS_NOINLINE void *__vmalloc(size_t size, gfp_t flags)
 {
 	if (!size || size > VMALLOC_MOST)
 		return NULL;
-	if (size < OS_PAGE)
-		size = OS_PAGE;
-	/* Of the classes, only powers of two are all aligned to a page. Tools learn which bytes
-	 * of a run were requested, but could not learn this of a rounded request. */
-	if (size <= KMALLOC_LARGEST && !os.tools)
-		return kmalloc_for(large_roundup(size), flags, NUMA_NO_NODE,
-				   __builtin_return_address(0));
-	return large_alloc(size, flags, NUMA_NO_NODE, VMALLOC_MOST, "vmalloc");
+	return alloc_aligned(size, OS_PAGE, flags, NUMA_NO_NODE, VMALLOC_MOST, "vmalloc",
+			     __builtin_return_address(0));
+}
+
+SHEAF_PUBLIC OS_NOINLINE void *kvmalloc_node_align(size_t size, unsigned long align, gfp_t flags,
+						   int node)
+{
+	if (align && !(align & (align - 1)) && align <= ALIGN_MOST)
+		return alloc_aligned(size, align, flags, node, INT_MAX, "kvmalloc",
+				     __builtin_return_address(0));
+	os_misuse(NULL,
+		  "kvmalloc_node_align(%zu, %lu): invalid align; returning NULL. Use a power of "
+		  "two up to 1073741824",
+		  size, align);
+	return NULL;
 }

@@ -179,6 +179,37 @@ struct text {
 	uint32_t characters[];
 };
 
+/* The first and the last byte of each block are usable, and zero if that is requested. */
+static void aligned_blocks(void **state)
+{
+	static const size_t sizes[] = {1,	24,	     100,     4097,   30000,
+				       MiB - 1, 3 * MiB / 2, 3 * MiB, 9 * MiB};
+	volatile size_t most = SIZE_MAX - 10;
+	struct capture captured;
+
+	(void)state;
+	for (unsigned long align = 1; align <= 1ul << 30; align *= 2)
+		for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+			char *p = kvmalloc_node_align(sizes[i], align, GFP_KERNEL | __GFP_ZERO,
+						      NUMA_NO_NODE);
+
+			assert_non_null(p);
+			assert_int_equal((uintptr_t)p % align, 0);
+			assert_true(ksize(p) >= sizes[i]);
+			assert_int_equal(p[0] | p[sizes[i] - 1], 0);
+			p[0] = p[sizes[i] - 1] = 1;
+			kvfree(p);
+		}
+	assert_ptr_equal(kvmalloc_node_align(0, 64, GFP_KERNEL, 0), ZERO_SIZE_PTR);
+	capture_begin(&captured);
+	assert_null(kvmalloc_node_align(100, 0, GFP_KERNEL, 0));
+	assert_null(kvmalloc_node_align(100, 96, GFP_KERNEL, 0));
+	assert_null(kvmalloc_node_align(100, 1ul << 31, GFP_KERNEL, 0));
+	assert_null(kvmalloc_node_align(most, 64, GFP_KERNEL, 0));
+	assert_int_equal(capture_end(&captured), 4);
+	assert_non_null(strstr(captured.text, "kvmalloc_node_align(100, 96): invalid align"));
+}
+
 static void objects_of_a_type(void **state)
 {
 	volatile size_t n = 100, half = (size_t)1 << 63, most = SIZE_MAX / 4;
@@ -278,6 +309,7 @@ int main(void)
 		cmocka_unit_test(printed),
 		cmocka_unit_test(copies_of_nothing_and_too_much),
 		cmocka_unit_test(constants_are_not_copied),
+		cmocka_unit_test(aligned_blocks),
 		cmocka_unit_test(objects_of_a_type),
 		cmocka_unit_test(variables_free),
 	};

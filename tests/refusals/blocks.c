@@ -52,6 +52,11 @@ static int mapping(void)
 	return got(kvmalloc(5 << 20, GFP_KERNEL), 5 << 20);
 }
 
+static int aligned_mapping(void)
+{
+	return got(kvmalloc_node_align(100, 8 << 20, GFP_KERNEL, NUMA_NO_NODE), 100);
+}
+
 static int clear_mapping(void)
 {
 	return got(kvzalloc(5 << 20, GFP_KERNEL), 5 << 20);
@@ -405,6 +410,7 @@ const struct scene block_scenes[] = {
 	{.name = "kmalloc, above 1 MiB", .prepare = family, .call = run_of_pages},
 	{.name = "kvmalloc, first call", .call = mapping},
 	{.name = "kvmalloc", .prepare = family, .call = mapping},
+	{.name = "kvmalloc_node_align", .prepare = family, .call = aligned_mapping},
 	{.name = "kvmalloc, kept mapping",
 	 .prepare = family,
 	 .ready = kept_mapping,
