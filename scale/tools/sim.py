@@ -56,8 +56,6 @@ examples:
   sheaf sim scale --quick --json >a.json                   and later: sheaf compare a.json b.json
   sheaf sim scale --workload mmap2 --allocator sheaf --allocator kernel-first --svg maps.svg
   sheaf sim scale --check                                  beside what was measured on 2 real CPUs
-  scale/tools/simulate-library 7630ba1 DIR                 an older library; then, for its points:
-  sheaf sim scale --before --build DIR
   sheaf sim scale --list                                   machines, workloads and allocators
 
 A machine file is text: copy one of scale/machines. Build first, with Meson's option
@@ -156,8 +154,6 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
                         help="compare the model with what was measured on 2 CPUs; exit 1 if a ratio is off by more "
                              "than 25 percent")
     parser.add_argument("--study", action="store_true", help="print the JSON from which documents are made")
-    parser.add_argument("--before", action="store_true",
-                        help="print the part of that JSON that an older library makes: see scale/tools/simulate-library")
     parser.add_argument("--list", action="store_true", help="list machines, workloads and allocators, and exit")
     parser.add_argument("--build", metavar="DIR", help="the build directory (default: build)")
     parser.set_defaults(run=run)
@@ -232,15 +228,12 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.list:
         _list(found)
         return 0
-    studied = arguments.study or arguments.before
-    file = None if arguments.check or studied else machine_file(arguments.machine)
+    file = None if arguments.check or arguments.study else machine_file(arguments.machine)
     more = ["--size", str(arguments.size), "--seed", str(arguments.seed)]
-    if arguments.quick or studied:
-        more += ["--windows", str(sim_study.WINDOWS if studied else QUICK_WINDOWS)]
+    if arguments.quick or arguments.study:
+        more += ["--windows", str(sim_study.WINDOWS if arguments.study else QUICK_WINDOWS)]
     if file:
         points = _asked_for(arguments, found, file)
-    elif arguments.before:
-        points = sim_growth.before()
     else:
         points = sim_study.points() if arguments.study else sim_check.points()
     _run_all(worker, points, file, more)
@@ -250,7 +243,7 @@ def run(arguments: argparse.Namespace) -> int:
     made = document(points, about)
     if arguments.svg:
         Path(arguments.svg).write_text(sim_study.curves(made), encoding="utf-8")
-    if studied or arguments.json:
+    if arguments.study or arguments.json:
         print(made.text())
     else:
         print(_tables(worker, points, found, arguments.heat))

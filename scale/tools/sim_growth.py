@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """How the library grows with CPUs in the model: before and after the work on that, beside what a machine allows.
 
-The results of before are made with the library of an older commit in today's model: scale/tools/simulate-library.
+The results of before were made once, with the library of an older commit (scale/results/sim-scale-before.json).
 """
 from __future__ import annotations
 
@@ -38,11 +38,6 @@ def points() -> list[Point]:
     made += [Point(MACHINE, workload, name, cpus, CROWD) for workload in CROWDED for cpus in CROWDED_CPUS
              for name in (OURS, IDEAL)]
     return made
-
-
-def before() -> list[Point]:
-    """What an older library has to run."""
-    return [Point(MACHINE, workload, OURS, cpus) for workload in WORKLOADS for cpus in CPUS]
 
 
 @dataclass(frozen=True)

@@ -3,11 +3,10 @@
 import os
 
 from lib import fast
-from lib.builds import ROOT, run
+from lib.builds import ROOT
 from lib.stage import built, program, seeds, stage
 
 PLACE = os.path.join(ROOT, fast.RELEASE[0])
-OLDER = "7630ba1"  # what tables of before and after begin with: scale/tools/simulate-library
 
 
 @stage("sim", "the simulator: conservation from three first seeds; blocks, pools, reclaim and slabs")
@@ -42,17 +41,10 @@ def sim_maple(tally):
                 {"SEED": str(seed), "STEPS": str(steps)}, wanted="0 failed")
 
 
-@stage("sim-scale", "every workload of `sheaf sim scale` on 384 CPUs, and the library before the work on scaling")
+@stage("sim-scale", "every workload of `sheaf sim scale` on up to 32 CPUs")
 def sim_scale(tally):
     if not built(tally, *fast.RELEASE):
         return
-    command = [os.path.join(ROOT, "tools/sheaf"), "sim", "scale", "--quick", "--build"]
-    program(tally, "sheaf sim scale, every workload on 384 CPUs", [*command, fast.RELEASE[0]], wanted="cross-far on epyc-2x96-smt")
-    place = os.path.join(ROOT, "build/deep/older")
-    if run(["git", "cat-file", "-e", OLDER]).returncode:
-        tally.add(f"sheaf sim scale of {OLDER}", "SKIP", "this copy of the sources has no history")
-        return
-    program(tally, f"scale/tools/simulate-library {OLDER}", ["scale/tools/simulate-library", OLDER, place], wanted="built")
-    program(tally, f"sheaf sim scale of {OLDER}",
-            [*command, place, "--allocator", "sheaf", "--workload", "batch-10", "--workload", "cross-far", "--cpus", "2"],
+    program(tally, "sheaf sim scale, every workload",
+            [os.path.join(ROOT, "tools/sheaf"), "sim", "scale", "--quick", "--build", fast.RELEASE[0]],
             wanted="cross-far on epyc-2x96-smt")
