@@ -228,12 +228,12 @@ bool passes_go_on(uint32_t now)
 	bool more = false;
 
 	if (os_trylock(&caches.lock)) {
-		if (sheaf_trylock_drains()) {
+		if (os_trylock(&sheaf_drains)) {
 			begin_passes(now);
 			which = next_pass();
 			if (which < NR_PASSES)
 				go_on(which);
-			sheaf_unlock_drains();
+			os_unlock(&sheaf_drains);
 		}
 		os_unlock(&caches.lock);
 	}

@@ -41,13 +41,13 @@ static void reclaim_caches(void)
 
 void reclaim_quarantine(struct kmem_cache *s, bool wait)
 {
-	bool locked = !wait && sheaf_trylock_drains();
+	bool locked = !wait && os_trylock(&sheaf_drains);
 
 	if (wait)
-		sheaf_lock_drains();
+		os_lock(&sheaf_drains);
 	quarantine_drain(s ? &s->sheaf.slab : NULL, false);
 	if (wait || locked)
-		sheaf_unlock_drains();
+		os_unlock(&sheaf_drains);
 }
 
 bool reclaim_own_limit_refuses(const struct kmem_cache *s)
@@ -159,9 +159,9 @@ static void wait_for_returns(void)
 {
 	if (!page_is_returning())
 		return;
-	sheaf_lock_drains();
+	os_lock(&sheaf_drains);
 	page_wait_returning();
-	sheaf_unlock_drains();
+	os_unlock(&sheaf_drains);
 }
 
 bool reclaim_everything(struct kmem_cache *s, gfp_t flags)

@@ -195,12 +195,12 @@ bool verify_check_all(struct check *check, void (*each)(struct check *check, str
 	bool locks = sheaf_capacity(&check->s->sheaf), copied;
 
 	if (locks)
-		sheaf_lock_drains();
+		os_lock(&sheaf_drains);
 	copied = pointers_copy(&check->sheaves, &check->s->sheaf);
 	if (copied)
 		check_each_slab(check, each);
 	if (locks)
-		sheaf_unlock_drains();
+		os_unlock(&sheaf_drains);
 	pointers_release(&check->sheaves);
 	return copied;
 }

@@ -130,24 +130,10 @@ void grace_for_each_user(void (*visit)(struct grace_user *user, void *data), voi
 		grace_for_each_active(grace, visit, data);
 }
 
-static void lock(struct grace *grace)
+void grace_act_on_locks(os_fork_act *act)
 {
-	os_lock_for_fork(&grace->lock, &grace->locked_by_fork);
-}
-
-static void unlock(struct grace *grace)
-{
-	os_unlock_after_fork(&grace->lock, &grace->locked_by_fork);
-}
-
-void grace_lock_all(void)
-{
-	grace_for_each(lock);
-}
-
-void grace_unlock_all(void)
-{
-	grace_for_each(unlock);
+	for (struct grace *grace = os_load_acquire(&graces); grace; grace = grace->next)
+		act(&grace->lock, &grace->locked_by_fork);
 }
 
 /* The old ones are leaked: the provider still has some of them, and may return them. */

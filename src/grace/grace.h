@@ -257,8 +257,7 @@ void grace_for_each(void (*each)(struct grace *grace));
 void grace_for_each_user(void (*visit)(struct grace_user *user, void *data), void *data);
 
 /* Around fork(). */
-void grace_lock_all(void);
-void grace_unlock_all(void);
+void grace_act_on_locks(os_fork_act *act);
 /* In a forked child: batches that vanished threads had passed to the provider never return. */
 void grace_after_fork(void);
 

@@ -81,6 +81,9 @@ static inline void os_unlock_after_fork(struct os_lock *lock, uint32_t *taken)
 	os_unlock(lock);
 }
 
+/* Either of these, for a layer that calls it for each of its locks. */
+typedef void os_fork_act(struct os_lock *lock, uint32_t *taken);
+
 /* True if any thread holds the lock: only a hint, except in a child with one thread. */
 bool os_lock_held(struct os_lock *lock);
 /* For os_assert(): true. They stop here if this thread holds a lock while it does `what`. */

@@ -307,7 +307,10 @@ struct slab *page_slab(const void *address)
 
 void page_lock_all(void)
 {
-	/* These have the same rank, so by try-lock: only fork() holds several. */
+	/* Those of one kind have the same rank, so by try-lock: only fork() holds several. */
+	for (uint32_t node = 0; node < os.nr_nodes; node++)
+		while (!os_trylock(&ranges[node].pool.lock))
+			os_sleep_briefly();
 	for (uint32_t node = 0; node < os.nr_nodes; node++)
 		while (!os_trylock(&ranges[node].lock))
 			os_sleep_briefly();
@@ -315,8 +318,10 @@ void page_lock_all(void)
 
 void page_unlock_all(void)
 {
-	for (uint32_t node = os.nr_nodes; node-- > 0;)
+	for (uint32_t node = 0; node < os.nr_nodes; node++) {
 		os_unlock(&ranges[node].lock);
+		os_unlock(&ranges[node].pool.lock);
+	}
 }
 
 struct page_usage page_usage(void)

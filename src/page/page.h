@@ -136,7 +136,7 @@ struct slab *page_slab(const void *address);
 /* The descriptors of a node's pages that were ever used. Returns their number. */
 size_t page_slabs(unsigned int node, struct slab **first);
 
-/* Take and release the lock of every range: around fork(). */
+/* Take and release the locks of every range and pool: around fork(). */
 void page_lock_all(void);
 void page_unlock_all(void);
 

@@ -237,17 +237,3 @@ void pool_give_back(void *pointer, size_t size)
 		pool_free(block, size);
 	}
 }
-
-void pool_lock_all(void)
-{
-	/* These have the same rank, as in page_lock_all(). */
-	for (uint32_t node = 0; node < os.nr_nodes; node++)
-		while (!os_trylock(&ranges[node].pool.lock))
-			os_sleep_briefly();
-}
-
-void pool_unlock_all(void)
-{
-	for (uint32_t node = os.nr_nodes; node-- > 0;)
-		os_unlock(&ranges[node].pool.lock);
-}

@@ -32,8 +32,4 @@ void pool_free(void *block, size_t size);
  * for other uses. */
 void pool_give_back(void *block, size_t size);
 
-/* Around fork(). */
-void pool_lock_all(void);
-void pool_unlock_all(void);
-
 #endif

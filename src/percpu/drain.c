@@ -29,7 +29,6 @@
 #include "percpu/drain.h"
 #include "os/assert.h"
 #include "os/atomic.h"
-#include "os/lock.h"
 #include "os/machine.h"
 #include "os/probe.h"
 #include "os/view.h"
@@ -42,7 +41,7 @@
 #include "percpu/taken.h"
 #include "slab/drain_marks.h"
 
-static struct os_lock drain_lock = OS_LOCK_INIT(OS_RANK_DRAIN);
+struct os_lock sheaf_drains = OS_LOCK_INIT(OS_RANK_DRAIN);
 
 /* Without `wait`, a slot that is locked now is left alone. */
 static void take_locked(struct slot *slot, unsigned int row, struct sheaf **list, bool retired,
@@ -253,7 +252,7 @@ static bool drain_and_unlock(struct sheaf_cache *cache)
 	if (!reached)
 		slab_mark(&cache->slab, MARK_SHEAVES);
 	slab_shrink(&cache->slab);
-	os_unlock(&drain_lock);
+	os_unlock(&sheaf_drains);
 	if (!reached)
 		drain_here(cache);
 	return reached;
@@ -261,7 +260,7 @@ static bool drain_and_unlock(struct sheaf_cache *cache)
 
 bool sheaf_drain(struct sheaf_cache *cache)
 {
-	os_lock(&drain_lock);
+	os_lock(&sheaf_drains);
 	return drain_and_unlock(cache);
 }
 
@@ -270,7 +269,7 @@ bool sheaf_drain_marked(struct sheaf_cache *cache)
 	unsigned int marks;
 	bool passed;
 
-	os_lock(&drain_lock);
+	os_lock(&sheaf_drains);
 	passed = flush_passed(cache);
 	marks = slab_marks(&cache->slab);
 	if (marks & (MARK_SHEAVES | MARK_DEFERRED)) {
@@ -279,7 +278,7 @@ bool sheaf_drain_marked(struct sheaf_cache *cache)
 	}
 	if (marks & MARK_EMPTY)
 		slab_shrink(&cache->slab);
-	os_unlock(&drain_lock);
+	os_unlock(&sheaf_drains);
 	return passed || marks & MARK_EMPTY;
 }
 
@@ -287,16 +286,16 @@ bool sheaf_flush_passed(struct sheaf_cache *cache)
 {
 	bool passed;
 
-	os_lock(&drain_lock);
+	os_lock(&sheaf_drains);
 	passed = flush_passed(cache);
-	os_unlock(&drain_lock);
+	os_unlock(&sheaf_drains);
 	return passed;
 }
 
 void sheaf_wait_for_drain(void)
 {
-	os_lock(&drain_lock);
-	os_unlock(&drain_lock);
+	os_lock(&sheaf_drains);
+	os_unlock(&sheaf_drains);
 }
 
 void sheaf_drain_rows(struct drain *first)
@@ -325,28 +324,13 @@ bool drain_rcu(struct drain *first)
 {
 	bool reached;
 
-	os_lock(&drain_lock);
+	os_lock(&sheaf_drains);
 	reached = take_slots(first, true);
 	/* From now on they retire as usual: the sheaves are ours. */
 	for (struct drain *drain = first; drain; drain = drain->next)
 		os_store_release(&drain->cache->at.rcu_stop, 0);
 	for (struct drain *drain = first; drain; drain = drain->next)
 		drain_queue_taken(drain);
-	os_unlock(&drain_lock);
+	os_unlock(&sheaf_drains);
 	return reached;
-}
-
-void sheaf_lock_drains(void)
-{
-	os_lock(&drain_lock);
-}
-
-bool sheaf_trylock_drains(void)
-{
-	return os_trylock(&drain_lock);
-}
-
-void sheaf_unlock_drains(void)
-{
-	os_unlock(&drain_lock);
 }

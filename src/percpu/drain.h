@@ -3,6 +3,7 @@
 #ifndef SHEAF_PERCPU_DRAIN_H
 #define SHEAF_PERCPU_DRAIN_H
 
+#include "os/lock.h"
 #include "percpu/sheaf.h"
 
 /* Empty every CPU's slots and every barn into the slabs, wait for sheaves in hand, and free empty
@@ -45,10 +46,8 @@ void drain_queue_taken(struct drain *drain);
 void sheaf_for_each(struct sheaf_cache *cache, void (*visit)(void *data, struct sheaf *sheaf),
 		    void *data);
 
-/* No drain runs meanwhile: around fork(), and in housekeeping, which does not wait for one. */
-void sheaf_lock_drains(void);
-bool sheaf_trylock_drains(void);
-void sheaf_unlock_drains(void);
+/* Held by a drain; also by fork(), and by housekeeping, which does not wait for it. */
+extern struct os_lock sheaf_drains;
 /* In a forked child of a process that counts events: the counts of the slots' sheaves until then
  * belong to the parent. */
 void sheaf_begin_counts(struct sheaf_cache *cache);

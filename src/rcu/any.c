@@ -242,23 +242,13 @@ void rcu_any_barrier(struct grace *grace)
 	grace_barrier(grace, &any->linked.user);
 }
 
-static void act_on_shards(void (*act)(struct os_lock *lock, uint32_t *taken))
+void rcu_any_act_on_locks(os_fork_act *act)
 {
 	for (struct rcu_any *any = first; any; any = any->next)
 		for (struct shard *shard = any->shards; shard < any->shards + SHARDS; shard++) {
 			act(&shard->lock, &shard->locked_by_fork);
 			act(&shard->queue.lock, &shard->queue.locked_by_fork);
 		}
-}
-
-void rcu_any_lock_for_fork(void)
-{
-	act_on_shards(os_lock_for_fork);
-}
-
-void rcu_any_unlock_after_fork(void)
-{
-	act_on_shards(os_unlock_after_fork);
 }
 
 /* The batch that the sheaves being filled count on may never return: the child's first object shall

@@ -36,8 +36,7 @@ bool rcu_any_free(struct grace *grace, void *object, size_t offset);
 void rcu_any_barrier(struct grace *grace);
 
 /* Around fork(). */
-void rcu_any_lock_for_fork(void);
-void rcu_any_unlock_after_fork(void);
+void rcu_any_act_on_locks(os_fork_act *act);
 /* In the child, afterwards. */
 void rcu_any_in_child(void);
 

@@ -300,15 +300,15 @@ static struct sheaf_rcu *rcu_of_user(struct grace_user *user)
 	return user->ops == &sheaves_ops ? (struct sheaf_rcu *)user : NULL;
 }
 
-static void lock_queues(struct grace_user *user, void *unlock)
+static void act_on_queues(struct grace_user *user, void *data)
 {
+	os_fork_act *const *act = data;
 	struct sheaf_rcu *rcu = rcu_of_user(user);
 
 	if (!rcu)
 		return;
 	rcu_queues_for_each (rcu, i)
-		(unlock ? os_unlock_after_fork : os_lock_for_fork)(&rcu->queues[i].lock,
-								   &rcu->queues[i].locked_by_fork);
+		(*act)(&rcu->queues[i].lock, &rcu->queues[i].locked_by_fork);
 }
 
 static void reset_queues(struct grace_user *user, void *lost)
@@ -328,14 +328,9 @@ static void reset_queues(struct grace_user *user, void *lost)
 	}
 }
 
-void sheaf_rcu_lock_for_fork(void)
+void sheaf_rcu_act_on_locks(os_fork_act *act)
 {
-	grace_for_each_user(lock_queues, NULL);
-}
-
-void sheaf_rcu_unlock_after_fork(void)
-{
-	grace_for_each_user(lock_queues, &(bool){true});
+	grace_for_each_user(act_on_queues, &act);
 }
 
 unsigned int sheaf_rcu_reset_in_child(void)

@@ -74,10 +74,9 @@ void sheaf_rcu_count(struct sheaf_cache *cache, uint64_t *waiting, uint64_t *pas
  * Around fork(), with the locks of all providers held, so that no cache stops being active: the
  * queues of active caches; others are empty, and no thread locks them.
  */
-void sheaf_rcu_lock_for_fork(void);
-void sheaf_rcu_unlock_after_fork(void);
-/* In the child, before the latter: empty the queues that vanished threads had locked, in caches
- * that became active after the former. Returns their number. */
+void sheaf_rcu_act_on_locks(os_fork_act *act);
+/* In the child, before they are unlocked: empty the queues that vanished threads had locked, in
+ * caches that became active after fork() took its locks. Returns their number. */
 unsigned int sheaf_rcu_reset_in_child(void);
 
 /* --- for rcu_free.c, in after_grace.c --------------------------------------------------------- */

@@ -8,7 +8,7 @@
 #include "os/machine.h"
 #include "page/pool.h"
 
-static struct os_lock owners_mutex = OS_LOCK_INIT(OS_RANK_OWNERS);
+struct os_lock owners_lock = OS_LOCK_INIT(OS_RANK_OWNERS);
 
 /* Numbers of a page. */
 static unsigned int per_page(const struct slab_cache *cache)
@@ -51,11 +51,11 @@ bool owner_make(const struct slab_cache *cache, const void *object, bool wait)
 	if (!slab || os_load_relaxed(&slab->cache) != cache)
 		return false;
 	if (wait)
-		os_lock(&owners_mutex);
-	else if (!os_trylock(&owners_mutex))
+		os_lock(&owners_lock);
+	else if (!os_trylock(&owners_lock))
 		return false;
 	made = owner_at(cache, object) || make_owners(cache, slab, wait);
-	os_unlock(&owners_mutex);
+	os_unlock(&owners_lock);
 	return made;
 }
 
@@ -68,14 +68,14 @@ void owner_end(const struct slab_cache *cache, struct slab *slab)
 	if (!(state & SLAB_OWNED))
 		return;
 	/* look_at() may be reading the array. */
-	os_lock(&owners_mutex);
+	os_lock(&owners_lock);
 	array = (void *)(uintptr_t)os_load_relaxed(owner_word(cache, slab));
 	for (unsigned int i = 0; i < 1u << order; i++) {
 		os_fetch_and(&slab[i].state, ~SLAB_OWNED);
 		/* The place is one of bits again, or of a link. */
 		os_store_relaxed(owner_word(cache, slab + i), 0);
 	}
-	os_unlock(&owners_mutex);
+	os_unlock(&owners_lock);
 	pool_free(array, owners_size(cache, order));
 }
 
@@ -87,7 +87,7 @@ static void look_at(struct slab *page, owner_look *look, void *data)
 	if (!(os_load_relaxed(&page->state) & SLAB_OWNED))
 		return;
 	/* The slab cannot be freed meanwhile. */
-	os_lock(&owners_mutex);
+	os_lock(&owners_lock);
 	cache = os_load_acquire(&page->cache);
 	/* Page runs that are no slabs have no nodes. */
 	if (cache && cache->nodes && (os_load_acquire(&page->state) & SLAB_OWNED)) {
@@ -96,7 +96,7 @@ static void look_at(struct slab *page, owner_look *look, void *data)
 			if (owner_number(&numbers[i]))
 				look(data, cache, owner_number(&numbers[i]));
 	}
-	os_unlock(&owners_mutex);
+	os_unlock(&owners_lock);
 }
 
 void owner_for_each(owner_look *look, void *data)
@@ -107,14 +107,4 @@ void owner_for_each(owner_look *look, void *data)
 		for (size_t n = page_slabs(node, &slab); n > 0; n--, slab++)
 			look_at(slab, look, data);
 	}
-}
-
-void owner_lock(void)
-{
-	os_lock(&owners_mutex);
-}
-
-void owner_unlock(void)
-{
-	os_unlock(&owners_mutex);
 }

@@ -97,8 +97,7 @@ void owner_end(const struct slab_cache *cache, struct slab *slab);
 typedef void owner_look(void *data, struct slab_cache *cache, uint32_t number);
 void owner_for_each(owner_look *look, void *data);
 
-/* Around fork(). */
-void owner_lock(void);
-void owner_unlock(void);
+/* For fork(). */
+extern struct os_lock owners_lock;
 
 #endif

@@ -258,11 +258,11 @@ static atomic_bool draining, verified;
 
 static void *drain(void *unused)
 {
-	sheaf_lock_drains();
+	os_lock(&sheaf_drains);
 	draining = true;
 	wait_until_first_sleeps();
 	CHECK(!verified);
-	sheaf_unlock_drains();
+	os_unlock(&sheaf_drains);
 	return unused;
 }
 

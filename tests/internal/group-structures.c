@@ -41,9 +41,9 @@ static void statistics_look_at_no_object(void)
 	void *block = kmalloc_charged(100, GFP_KERNEL, g);
 	uint64_t is = bytes(g), objects = 0, of_objects = 0;
 
-	owner_lock();
+	os_lock(&owners_lock);
 	CHECK(bytes(g) == is);
-	owner_unlock();
+	os_unlock(&owners_lock);
 	CHECK(kmem_group_count_objects(g, &objects, &of_objects) == 0);
 	CHECK(objects == 1);
 	CHECK(of_objects == is);

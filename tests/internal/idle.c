@@ -354,17 +354,17 @@ static void nothing_is_waited_for(void **state)
 	(void)state;
 	/* IDLE-I1 */
 	use(idle[1], MANY);
-	sheaf_lock_drains();
+	os_lock(&sheaf_drains);
 	other_calls_for_ms(3 * DECAY);
-	sheaf_unlock_drains();
+	os_unlock(&sheaf_drains);
 	os_lock(&caches.lock);
 	other_calls_for_ms(DECAY);
 	os_unlock(&caches.lock);
 	/* Above the soft limit, too. */
 	page_set_limits(OS_PAGE, 0);
-	sheaf_lock_drains();
+	os_lock(&sheaf_drains);
 	other_calls_for_ms(3 * SOFT_MS);
-	sheaf_unlock_drains();
+	os_unlock(&sheaf_drains);
 	page_set_limits(0, 0);
 	call_for_ms(3 * DECAY);
 	assert_int_equal(stored(idle[1]), 0);

@@ -149,10 +149,10 @@ static void resize(struct own *mine)
 static void age(struct own *mine)
 {
 	(void)mine;
-	sheaf_lock_drains();
+	os_lock(&sheaf_drains);
 	for (int i = 0; i < 2; i++)
 		idle_age(&s->sheaf, UINT_MAX);
-	sheaf_unlock_drains();
+	os_unlock(&sheaf_drains);
 }
 
 static int in_child(void *mine)

@@ -26,7 +26,7 @@
 #include "os/machine.h"
 #include "os/options/options.h"
 #include "page/page.h"
-#include "page/pool.h"
+#include "page/range.h"
 #include "percpu/drain.h"
 #include "slab/drain_marks.h"
 #include "slab/slab.h"
@@ -58,15 +58,25 @@ static void unlock_node(void)
 	os_unlock(node_lock());
 }
 
+static void lock_pool(void)
+{
+	os_lock(&ranges[os_node()].pool.lock);
+}
+
+static void unlock_pool(void)
+{
+	os_unlock(&ranges[os_node()].pool.lock);
+}
+
 static const struct {
 	const char *name;
 	void (*lock)(void);
 	void (*unlock)(void);
 } ranks[] = {
 	{"OS_RANK_CACHES", lock_caches, unlock_caches},
-	{"OS_RANK_DRAIN", sheaf_lock_drains, sheaf_unlock_drains},
+	{"OS_RANK_DRAIN", lock_drains, unlock_drains},
 	{"OS_RANK_NODE", lock_node, unlock_node},
-	{"OS_RANK_POOL", pool_lock_all, pool_unlock_all},
+	{"OS_RANK_POOL", lock_pool, unlock_pool},
 	{"OS_RANK_PAGES", page_lock_all, page_unlock_all},
 	{"OS_RANK_MEMPOOL", mempool_lock_all, mempool_unlock_all},
 };

@@ -110,7 +110,7 @@ static const struct {
 	{lock_family, unlock_family},
 	{lock_caches, unlock_caches},
 	{lock_grace, unlock_grace},
-	{sheaf_lock_drains, sheaf_unlock_drains},
+	{lock_drains, unlock_drains},
 };
 
 static void no_lock_that_is_held_for_long(void **state)

@@ -186,9 +186,9 @@ static void a_locked_list_gives_none(void **state)
 
 	(void)state;
 	pool_free(block, SIZE);
-	pool_lock_all();
+	page_lock_all();
 	assert_null(pool_alloc_try(SIZE));
-	pool_unlock_all();
+	page_unlock_all();
 	block = pool_alloc_try(SIZE);
 	assert_non_null(block);
 	pool_free(block, SIZE);
