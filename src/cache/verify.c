@@ -21,15 +21,17 @@
 
 /* --- the pointers in sheaves ------------------------------------------------------------------ */
 
-static void count_sheaf(void *data, struct sheaf *sheaf)
+static void count_sheaf(void *data, struct sheaf *sheaf, bool waits)
 {
+	(void)waits;
 	*(size_t *)data += sheaf_size(sheaf);
 }
 
-static void copy_sheaf(void *data, struct sheaf *sheaf)
+static void copy_sheaf(void *data, struct sheaf *sheaf, bool waits)
 {
 	struct pointers *p = data;
 
+	(void)waits;
 	for (unsigned int i = 0; i < sheaf_size(sheaf) && p->n < p->room; i++)
 		p->at[p->n++] = sheaf->objects[i];
 }

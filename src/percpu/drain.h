@@ -43,8 +43,7 @@ bool drain_rcu(struct drain *first);
 void drain_queue_taken(struct drain *drain);
 
 /* Call visit for each sheaf of a quiet cache. */
-void sheaf_for_each(struct sheaf_cache *cache, void (*visit)(void *data, struct sheaf *sheaf),
-		    void *data);
+void sheaf_for_each(struct sheaf_cache *cache, sheaf_visit *visit, void *data);
 
 /* Held by a drain; also by fork(), and by housekeeping, which does not wait for it. */
 extern struct os_lock sheaf_drains;

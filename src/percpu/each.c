@@ -8,24 +8,8 @@
 #include "percpu/remote.h"
 #include "percpu/rows.h"
 
-struct visitor {
-	void (*visit)(void *data, struct sheaf *sheaf);
-	void *data;
-};
-
-static void visit_queued(void *data, struct sheaf *sheaf, bool waits)
+void sheaf_for_each(struct sheaf_cache *cache, sheaf_visit *visit, void *data)
 {
-	struct visitor *visitor = data;
-
-	(void)waits;
-	visitor->visit(visitor->data, sheaf);
-}
-
-void sheaf_for_each(struct sheaf_cache *cache, void (*visit)(void *data, struct sheaf *sheaf),
-		    void *data)
-{
-	struct visitor visitor = {visit, data};
-
 	if (!cache->barns)
 		return;
 	rows_for_each (cache->at.handle, row) {
@@ -33,20 +17,20 @@ void sheaf_for_each(struct sheaf_cache *cache, void (*visit)(void *data, struct 
 		struct sheaf *spare = slot_spare(slot);
 
 		if (slot->main != &sheaf_bootstrap)
-			visit(data, slot->main);
+			visit(data, slot->main, false);
 		if (spare && spare != &sheaf_bootstrap)
-			visit(data, spare);
+			visit(data, spare, false);
 		if (slot->rcu_free != &sheaf_bootstrap)
-			visit(data, slot->rcu_free);
+			visit(data, slot->rcu_free, false);
 		for (unsigned int i = 0; i < 2 * slot_remotes(); i++) {
 			struct sheaf *remote = slot_remote(slot, i, i >= slot_remotes());
 
 			if (remote)
-				visit(data, remote);
+				visit(data, remote, false);
 		}
 	}
 	barn_for_each_cell (cache, cell)
 		if (*cell)
-			visit(data, barn_sheaf(*cell));
-	sheaf_for_each_retired(cache, visit_queued, &visitor);
+			visit(data, barn_sheaf(*cell), false);
+	sheaf_for_each_retired(cache, visit, data);
 }

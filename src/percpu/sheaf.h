@@ -94,10 +94,10 @@ void rcu_poll(struct sheaf_rcu *rcu);
 struct sheaf *rcu_take(struct sheaf_rcu *rcu, unsigned int node, bool all);
 /* For a drain: all of those whose grace period had passed at the call, linked by `next`. */
 struct sheaf *rcu_take_all(struct sheaf_rcu *rcu);
-/* Call visit for every sheaf of retired objects that is not in a slot, of a quiet cache; waits: its
- * grace period has not passed yet. */
-void sheaf_for_each_retired(struct sheaf_cache *cache,
-			    void (*visit)(void *data, struct sheaf *sheaf, bool waits), void *data);
+/* Call visit for every sheaf of retired objects that is not in a slot, of a quiet cache. waits: it
+ * is in a queue, and its grace period has not passed yet. */
+typedef void sheaf_visit(void *data, struct sheaf *sheaf, bool waits);
+void sheaf_for_each_retired(struct sheaf_cache *cache, sheaf_visit *visit, void *data);
 
 /* The capacity of new sheaves; 0: this cache has none. */
 static inline uint32_t sheaf_capacity(const struct sheaf_cache *cache)

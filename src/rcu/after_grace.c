@@ -250,8 +250,7 @@ void rcu_flush_passed(struct grace_user *user, bool all)
 	}
 }
 
-void sheaf_for_each_retired(struct sheaf_cache *cache,
-			    void (*visit)(void *data, struct sheaf *sheaf, bool waits), void *data)
+void sheaf_for_each_retired(struct sheaf_cache *cache, sheaf_visit *visit, void *data)
 {
 	struct sheaf_rcu *rcu = sheaf_rcu_of(cache);
 

@@ -153,8 +153,9 @@ static void rcu_callback_forgets_its_sheaf(void **state)
 
 static size_t nr_sheaves;
 
-static void is_in_no_cache(void *data, struct sheaf *sheaf)
+static void is_in_no_cache(void *data, struct sheaf *sheaf, bool waits)
 {
+	(void)waits;
 	(void)data;
 	assert_null(page_slab(sheaf));
 	nr_sheaves++;

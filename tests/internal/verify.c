@@ -39,8 +39,9 @@ static struct capture captured;
 
 static struct sheaf *well_filled;
 
-static void remember(void *data, struct sheaf *sheaf)
+static void remember(void *data, struct sheaf *sheaf, bool waits)
 {
+	(void)waits;
 	(void)data;
 	if (sheaf_size(sheaf) >= 2)
 		well_filled = sheaf;

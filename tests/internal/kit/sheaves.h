@@ -6,8 +6,9 @@
 #include "cache/cache.h"
 #include "percpu/drain.h"
 
-static inline void sheaves_count(void *data, struct sheaf *sheaf)
+static inline void sheaves_count(void *data, struct sheaf *sheaf, bool waits)
 {
+	(void)waits;
 	*(size_t *)data += sheaf_size(sheaf);
 }
 

@@ -265,8 +265,9 @@ static void check_line(const char *line, unsigned long *pages_on)
 static void *looked_for;
 static bool found;
 
-static void look_into(void *data, struct sheaf *sheaf)
+static void look_into(void *data, struct sheaf *sheaf, bool waits)
 {
+	(void)waits;
 	(void)data;
 	for (uint32_t i = 0; i < sheaf_size(sheaf); i++)
 		found |= sheaf->objects[i] == looked_for;
