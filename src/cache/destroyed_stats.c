@@ -11,8 +11,7 @@ static struct {
 	uint32_t nr;
 } list;
 
-/* Returns false if nothing was ever counted. */
-static bool read_words(struct kmem_cache *s, uint64_t *words)
+bool cache_read_counts(struct kmem_cache *s, uint64_t words[OS_WORDS])
 {
 	uint64_t any = 0;
 
@@ -22,17 +21,18 @@ static bool read_words(struct kmem_cache *s, uint64_t *words)
 	return any != 0;
 }
 
-static bool is_of(const struct destroyed_stats *entry, const struct kmem_cache *s, const char *name)
+static bool is_of(const struct destroyed_stats *entry, const struct kmem_cache *s)
 {
 	return entry->object_size == s->sheaf.slab.object_size &&
-	       entry->slab_size == s->sheaf.slab.size && !strcmp(entry->name, name);
+	       entry->slab_size == s->sheaf.slab.size;
 }
 
+/* For this cache; NULL: for all of this name. */
 static struct destroyed_stats *find_entry(const struct kmem_cache *s, const char *name)
 {
 	struct destroyed_stats *entry = list.first;
 
-	while (entry && !is_of(entry, s, name))
+	while (entry && (strcmp(entry->name, name) != 0 || (s && !is_of(entry, s))))
 		entry = entry->next;
 	return entry;
 }
@@ -54,10 +54,8 @@ static struct destroyed_stats *make_entry(const char *name)
 
 static struct destroyed_stats *others(void)
 {
-	struct destroyed_stats *entry = list.first;
+	struct destroyed_stats *entry = find_entry(NULL, DESTROYED_OTHERS);
 
-	while (entry && strcmp(entry->name, DESTROYED_OTHERS) != 0)
-		entry = entry->next;
 	return entry ? entry : make_entry(DESTROYED_OTHERS);
 }
 
@@ -81,7 +79,7 @@ void destroyed_stats_add(struct kmem_cache *s)
 	struct destroyed_stats *entry;
 
 	os_assert(os_peek(&caches.lock.word)); /* DESTROYED-E2: one thread adds at a time */
-	if (!s->sheaf.slab.counted || !read_words(s, words))
+	if (!s->sheaf.slab.counted || !cache_read_counts(s, words))
 		return;
 	entry = find_entry(s, s->name);
 	if (!entry)

@@ -31,6 +31,8 @@ struct destroyed_stats {
 	char name[];
 };
 
+/* The sum of each word of a cache over all CPUs. False: nothing was ever counted. */
+bool cache_read_counts(struct kmem_cache *s, uint64_t words[OS_WORDS]);
 /* Add the counts of a cache that is about to be freed: drained, but with its name and counters. */
 void destroyed_stats_add(struct kmem_cache *s);
 /* The entry after this one, or the first; NULL at the end. */

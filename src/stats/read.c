@@ -96,13 +96,21 @@ static void read_sheaves(struct sheaf_cache *cache, struct kmem_cache_stats *out
 }
 
 /* The sum of an event's words. */
-static uint64_t sum(struct kmem_cache *s, uint64_t words)
+static uint64_t sum(const uint64_t *counts, uint64_t words)
 {
 	uint64_t total = 0;
 
 	for (; words; words &= words - 1)
-		total += rows_counted((char *)s, (unsigned int)__builtin_ctzll(words));
+		total += os_load_relaxed(&counts[__builtin_ctzll(words)]);
 	return total;
+}
+
+#define SUM(name, words, help) out->name += sum(counts, words);
+
+static void add_counts(const uint64_t counts[OS_WORDS], struct kmem_cache_stats *out)
+{
+	out->peak_slab_bytes = os_load_relaxed(&counts[STAT_peak_slab_bytes]);
+	STAT_EVENTS(SUM)
 }
 
 static void read_settings(struct kmem_cache *s, struct kmem_cache_stats *out)
@@ -128,12 +136,11 @@ static void read_settings(struct kmem_cache *s, struct kmem_cache_stats *out)
 	out->limit_failures = os_load_relaxed(&slab_rest(slab)->failures);
 }
 
-#define SUM(name, words, help) out->name += sum(s, words);
-
 /* Everything but its slabs, which are added later. The cache is pinned. */
 static struct stats_slabs begin_stats(struct kmem_cache *s, struct kmem_cache_stats *out)
 {
 	struct slab_cache *slab = &s->sheaf.slab;
+	uint64_t counts[OS_WORDS];
 
 	memset(out, 0, sizeof(*out));
 	os_lock(&caches.lock);
@@ -143,8 +150,8 @@ static struct stats_slabs begin_stats(struct kmem_cache *s, struct kmem_cache_st
 	out->objects = out->total_objects = guard_live(slab, NULL, 0);
 	read_sheaves(&s->sheaf, out);
 	if (out->counted) {
-		STAT_EVENTS(SUM)
-		out->peak_slab_bytes = rows_counted((char *)s, STAT_peak_slab_bytes);
+		cache_read_counts(s, counts);
+		add_counts(counts, out);
 	}
 	return (struct stats_slabs){slab, slab->oo, slab->min, quarantine_count(slab), out};
 }
@@ -172,17 +179,6 @@ void stats_read_cache(struct kmem_cache *s, struct kmem_cache_stats *out)
 	end_cache(&slabs);
 }
 
-static uint64_t sum_of_destroyed(const struct destroyed_stats *entry, uint64_t words)
-{
-	uint64_t total = 0;
-
-	for (; words; words &= words - 1)
-		total += os_load_relaxed(&entry->words[__builtin_ctzll(words)]);
-	return total;
-}
-
-#define SUM_OF_DESTROYED(name, words, help) out->name = sum_of_destroyed(entry, words);
-
 uint64_t stats_read_destroyed(const struct destroyed_stats *entry, struct kmem_cache_stats *out)
 {
 	memset(out, 0, sizeof(*out));
@@ -191,8 +187,7 @@ uint64_t stats_read_destroyed(const struct destroyed_stats *entry, struct kmem_c
 	out->slab_size = os_load_relaxed(&entry->slab_size);
 	out->objs_per_slab = os_load_relaxed(&entry->objs_per_slab);
 	out->sheaf_capacity = os_load_relaxed(&entry->sheaf_capacity);
-	out->peak_slab_bytes = os_load_relaxed(&entry->words[STAT_peak_slab_bytes]);
-	STAT_EVENTS(SUM_OF_DESTROYED)
+	add_counts(entry->words, out);
 	return os_load_relaxed(&entry->times);
 }
 
