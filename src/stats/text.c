@@ -84,11 +84,6 @@ static void list_figures(struct out *out, const char *begin, const void *of,
 		out_print(out, "\n");
 }
 
-static void print_events(struct out *out, const struct kmem_cache_stats *cache)
-{
-	list_figures(out, " ", cache, stats_of_cache, STATS_COUNTER);
-}
-
 static void print_head(struct out *out, const struct stats *stats)
 {
 	out_print(out,
@@ -129,7 +124,7 @@ static void print_past(struct out *out, struct stats *all)
 			  times, stats->object_size, in_short(peak, stats->peak_slab_bytes),
 			  stats->sheaf_capacity, stats->alloc_fastpath + stats->alloc_slowpath,
 			  stats->free_fastpath + stats->free_slowpath);
-		print_events(out, stats);
+		list_figures(out, " ", stats, stats_of_cache, STATS_COUNTER);
 	}
 }
 
@@ -155,7 +150,7 @@ static void print_row(struct out *out, const struct kmem_cache_stats *cache)
 		  cache->slabs, in_short(memory, cache->slab_bytes),
 		  in_short(peak, cache->peak_slab_bytes), in_short(waste, cache->waste_bytes),
 		  cache->sheaf_capacity, cache->aliases);
-	print_events(out, cache);
+	list_figures(out, " ", cache, stats_of_cache, STATS_COUNTER);
 }
 
 /* --- groups: a tree, and below each one the caches of its objects ----------------------------- */
