@@ -35,10 +35,7 @@ static unsigned int alloc_from_slabs(struct kmem_cache *s, gfp_t flags, unsigned
 	return done;
 }
 
-/* Allocate the objects that main does not have: all, or false and none. With `sample`, one may be a
- * sample. */
-static bool alloc_bulk_rest(struct kmem_cache *s, gfp_t flags, unsigned int n, void **p,
-			    bool sample)
+bool cache_alloc_all(struct kmem_cache *s, gfp_t flags, unsigned int n, void **p, bool sample)
 {
 	unsigned int done = 0, had, slabs;
 
@@ -65,11 +62,6 @@ static bool alloc_bulk_rest(struct kmem_cache *s, gfp_t flags, unsigned int n, v
 	}
 	cache_leave();
 	return done == n;
-}
-
-bool cache_alloc_all(struct kmem_cache *s, gfp_t flags, unsigned int n, void **p)
-{
-	return alloc_bulk_rest(s, flags, n, p, false);
 }
 
 static bool is_too_many(const struct kmem_cache *s, size_t n)
@@ -108,7 +100,7 @@ static OS_NOINLINE int alloc_bulk_slow(struct kmem_cache *s, gfp_t flags, size_t
 	if (n == 0 || is_too_many(s, n))
 		return 0;
 	reclaim_if_above_soft(flags);
-	if (done < n && !alloc_bulk_rest(s, flags, (unsigned int)n - done, p + done, true)) {
+	if (done < n && !cache_alloc_all(s, flags, (unsigned int)n - done, p + done, true)) {
 		if (free_to(s, done, p))
 			cache_leave();
 		return 0;

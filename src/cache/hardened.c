@@ -175,7 +175,7 @@ static inline bool may_free(struct kmem_cache *s, const void *object)
 	return !(s->flags & CACHE_CHECK_FREE) || is_object(s, object);
 }
 
-static inline bool free_object(struct kmem_cache *s, void *object, const char *call)
+bool hardened_free(struct kmem_cache *s, void *object, const char *call)
 {
 	if (os_unlikely(!may_free(s, object))) {
 		if (!object || guard_is_ours(object))
@@ -186,11 +186,6 @@ static inline bool free_object(struct kmem_cache *s, void *object, const char *c
 	if (os_unlikely(s->flags & CACHE_ZERO_FREE))
 		cache_zero(s, object);
 	return true;
-}
-
-bool hardened_free(struct kmem_cache *s, void *object, const char *call)
-{
-	return free_object(s, object, call);
 }
 
 bool hardened_retire(struct kmem_cache *s, void *object, const char *call)
@@ -223,7 +218,7 @@ void hardened_free_waited(struct kmem_cache *s, void *object)
 /* What the fast path of a free does not do. */
 static OS_NOINLINE bool free_slowly(struct kmem_cache *s, void *object)
 {
-	bool right = free_object(s, object, cache_free_call(s));
+	bool right = hardened_free(s, object, cache_free_call(s));
 
 	if (right && tsan_is_on())
 		cache_tell_freed(s, object);

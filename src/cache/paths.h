@@ -101,9 +101,9 @@ void cache_tell_freed(struct kmem_cache *s, void *object);
 
 /* --- bulk.c ----------------------------------------------------------------------------------- */
 
-/* kmem_cache_alloc_bulk() and kmem_cache_free_bulk(), but the objects are not checked, and none is
- * a sample: sheaves hold only objects of slabs. */
-bool cache_alloc_all(struct kmem_cache *s, gfp_t flags, unsigned int n, void **p);
+/* kmem_cache_alloc_bulk() and kmem_cache_free_bulk(), but the objects are not checked, and one is a
+ * sample only with `sample`: sheaves hold only objects of slabs. */
+bool cache_alloc_all(struct kmem_cache *s, gfp_t flags, unsigned int n, void **p, bool sample);
 void cache_free_all(struct kmem_cache *s, size_t n, void **p);
 
 /* The program frees this pointer; NULL is allowed. False after a report: ignore it. */

@@ -69,7 +69,7 @@ static bool fill_sheaf(struct kmem_cache *s, struct sheaf *sheaf, gfp_t gfp, uns
 		has = prefill_fill(&s->sheaf, sheaf, n);
 	if (has >= n)
 		return true;
-	if (!cache_alloc_all(s, gfp, n - has, sheaf->objects + has))
+	if (!cache_alloc_all(s, gfp, n - has, sheaf->objects + has, false))
 		return false;
 	sheaf_set_size(sheaf, n);
 	return true;
