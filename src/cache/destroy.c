@@ -84,8 +84,8 @@ void cache_unmake(struct kmem_cache *s)
 /* Every object is free, and none waits: free the cache itself. */
 static void release(struct kmem_cache *s)
 {
-	list_remove(s);
 	os_lock(&caches.lock);
+	list_remove(s);
 	destroyed_stats_add(s);
 	os_unlock(&caches.lock);
 	cache_leave_group(s);

@@ -154,13 +154,14 @@ void list_hide(struct kmem_cache *s)
 	s->ending = true;
 }
 
-static void unlink_entry(struct entry *entry)
+void list_remove(struct kmem_cache *s)
 {
-	struct kmem_cache *prev = entry->prev, *next = entry->s->next;
+	struct entry *entry = entry_of(s);
+	struct kmem_cache *prev = entry->prev, *next = s->next;
 
-	os_assert(!os_peek(&entry->s->nr_names) && entry->s->ending); /* CACHE-C2 */
-	os_assert(!entry->by_name.from && !entry->by_layout.from);    /* LIST-L1, LIST-L2 */
-	os_assert(!os_peek(&entry->pins));			      /* LIST-L3 */
+	os_assert(!os_peek(&s->nr_names) && s->ending);		   /* CACHE-C2 */
+	os_assert(!entry->by_name.from && !entry->by_layout.from); /* LIST-L1, LIST-L2 */
+	os_assert(!os_peek(&entry->pins));			   /* LIST-L3 */
 	if (prev)
 		prev->next = next;
 	else
@@ -168,7 +169,7 @@ static void unlink_entry(struct entry *entry)
 	if (next)
 		entry_of(next)->prev = prev;
 	for (unsigned int i = 0; i < LIST_VISITORS; i++)
-		if (visited_next[i] == entry->s)
+		if (visited_next[i] == s)
 			visited_next[i] = next;
 	os_store_relaxed(&caches.nr, caches.nr - 1);
 }
@@ -186,13 +187,6 @@ void list_show(struct kmem_cache *s)
 {
 	os_lock(&caches.lock);
 	s->ending = false;
-	os_unlock(&caches.lock);
-}
-
-void list_remove(struct kmem_cache *s)
-{
-	os_lock(&caches.lock);
-	unlink_entry(entry_of(s));
 	os_unlock(&caches.lock);
 }
 

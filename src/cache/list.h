@@ -35,11 +35,12 @@ void list_add(struct kmem_cache *s);
 void list_keep_apart(struct kmem_cache *s);
 /* From now on no lookup finds it, and no thread pins it. */
 void list_hide(struct kmem_cache *s);
+/* Of a hidden cache that no thread pins. */
+void list_remove(struct kmem_cache *s);
 /* These are for a hidden cache, without the lock: wait until no thread pins it; then let threads
- * pin it again, or remove it from the list. */
+ * pin it again. */
 void list_wait_unpinned(struct kmem_cache *s);
 void list_show(struct kmem_cache *s);
-void list_remove(struct kmem_cache *s);
 
 /* These take the lock. Return the next cache on the list after s, or the first one for NULL. It is
  * pinned, and s is unpinned. A caller that stops before the end must unpin the last one. */

@@ -487,7 +487,9 @@ static void cache_off_the_list_is_left_alone(void **state)
 	for (struct kmem_cache *at = list_next(NULL); at; at = list_next(at))
 		assert_ptr_not_equal(at, gone);
 	list_wait_unpinned(gone);
+	os_lock(&caches.lock);
 	list_remove(gone);
+	os_unlock(&caches.lock);
 	assert_false(list_pin(gone));
 	capture_begin(&captured);
 	assert_int_equal(kmem_cache_stats(gone, &stats), -EINVAL);
