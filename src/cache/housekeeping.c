@@ -108,7 +108,7 @@ static bool begin_round(uint32_t *now)
 	return true;
 }
 
-static void end_round(void)
+void housekeeping_unlock(void)
 {
 	os_assert(os_peek(&house.running)); /* HOUSEKEEPING-K1 */
 	os_store_release(&house.running, 0);
@@ -154,7 +154,7 @@ static void background(void)
 		if (begin_round(&now)) {
 			see_pressure(now);
 			more = do_round(now);
-			end_round();
+			housekeeping_unlock();
 		}
 		reclaim_if_above_soft(GFP_KERNEL);
 		os_report_kept();
@@ -190,7 +190,7 @@ void housekeep(void)
 		do_round(now);
 		catch_up(now, now - last);
 	}
-	end_round();
+	housekeeping_unlock();
 }
 
 void housekeeping_know_memory(void)
@@ -201,7 +201,7 @@ void housekeeping_know_memory(void)
 	if (!os_cmpxchg(&house.running, &idle, 1))
 		return;
 	see_memory(os_now_ms(), 0);
-	end_round();
+	housekeeping_unlock();
 }
 
 void housekeeping_lock(void)
@@ -210,11 +210,6 @@ void housekeeping_lock(void)
 
 	while (!begin_round(&now))
 		os_sleep_briefly();
-}
-
-void housekeeping_unlock(void)
-{
-	end_round();
 }
 
 void housekeeping_in_child(void)
