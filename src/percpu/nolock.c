@@ -32,17 +32,13 @@ static void leave(struct sheaf_cache *cache, struct barn_cell *cell, struct shea
 
 static void count_exchange(struct sheaf_cache *cache, bool full, const struct sheaf *left)
 {
-	if (full) {
-		stat_add(&cache->slab,
-			 left && !left->size ? STAT_exchange_empty : STAT_barn_get_only, 1);
-		return;
-	}
-	if (left && left->size) {
-		stat_add(&cache->slab, STAT_exchange_full, 1);
-		return;
-	}
-	stat_add(&cache->slab, STAT_replace_full_only, 1);
-	stat_add(&cache->slab, STAT_barn_get_empty, 1);
+	bool exchanged = left && full == !left->size;
+
+	if (full)
+		stat_add(&cache->slab, exchanged ? STAT_exchange_empty : STAT_barn_get_only, 1);
+	else
+		stat_add(&cache->slab, exchanged ? STAT_exchange_full : STAT_replace_full_only, 1);
+	stat_add(&cache->slab, STAT_barn_get_empty, !full && !exchanged);
 }
 
 /* Move a full (an empty) sheaf from the barn into the slot, as main if that is empty (full). */
