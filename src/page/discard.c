@@ -231,7 +231,8 @@ bool page_decay(unsigned int node)
 	if (more)
 		os_store_relaxed(&decay_time.left, 1);
 	end_work(range, before);
-	more |= range->waits && !os_options.decay_never;
+	/* Some stay only because they were in use recently. */
+	more |= kept > range->bound && !os_options.decay_never;
 	range_unlock(range);
 	return mapped || more;
 }

@@ -71,7 +71,6 @@ size_t keep_for_return(struct range *range, uint32_t now, size_t freed)
 	peak = decay_peak(&range->decay, used + freed, now, os_options.decay);
 	bound = bound_of(peak);
 	os_store_relaxed(&range->bound, bound);
-	range->waits = peak - used;
 	if (page_is_above_soft())
 		return 0;
 	if (os_options.decay_never)

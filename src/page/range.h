@@ -49,7 +49,6 @@ struct range {
 	size_t returned;    /* to the system so far */
 	size_t stuck;	    /* dirty pages that could not go when all were tried */
 	struct decay decay; /* of the pages used */
-	size_t waits;	    /* pages that may stay because they were in use recently */
 	size_t bound;	    /* pages that may always stay; read without the lock, as `used` is */
 	ptrdiff_t work;	    /* pages that calls may still return, less those beyond: discard.c */
 	uint32_t now;	    /* when that was counted, in ms */
