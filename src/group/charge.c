@@ -12,21 +12,12 @@ static bool exceeds(uint64_t usage, uint64_t bytes, uint64_t limit)
 	return usage + bytes > limit;
 }
 
-static void see_peak(struct kmem_group *g, uint64_t now)
-{
-	uint64_t peak = os_load_relaxed(&g->peak);
-
-	while (now > peak && !os_cmpxchg(&g->peak, &peak, now))
-		;
-}
-
 /* Each sum is seen by one thread, so each mark is passed by one. */
 static void see_more(struct kmem_group *g, uint64_t before, uint64_t now)
 {
 	uint64_t high = os_load_relaxed(&g->high);
 
-	if (now > os_load_relaxed(&g->peak))
-		see_peak(g, now);
+	os_raise(&g->peak, now);
 	if (now >= high && before < high &&
 	    (!os_exchange(&g->above, 1) || !os_load_relaxed(&g->low))) {
 		os_fetch_add_relaxed(&g->high_events, 1);

@@ -9,6 +9,7 @@
 #define SHEAF_OS_ATOMIC_H
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "os/compiler.h"
 #include "os/step.h"
@@ -29,6 +30,15 @@
 #define os_cmpxchg(p, expected, v) os_step_change(COMPARE, OS_CMPXCHG, p, v, expected)
 #define OS_CMPXCHG(p, v, expected)                                                                 \
 	__atomic_compare_exchange_n(p, expected, v, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)
+
+/* Raise a word to this value, if it is less; both are signed. */
+static inline void os_raise(uint64_t *word, uint64_t value)
+{
+	uint64_t before = os_load_relaxed(word);
+
+	while ((int64_t)value > (int64_t)before && !os_cmpxchg(word, &before, value))
+		;
+}
 
 /* Order an exchange before later loads. On x86-64, locked instructions already do this. */
 #ifdef __x86_64__

@@ -12,13 +12,10 @@ static size_t kept_shown;
 
 static void show_peak(void)
 {
-	uint64_t *peak = os_process_word(OS_PROCESS_peak_bytes), before = os_load_relaxed(peak);
-	uint64_t now = os_load_relaxed(os_process_word(OS_PROCESS_used_bytes)) +
-		       os_load_relaxed(os_process_word(OS_PROCESS_mapped_bytes));
-
 	/* A forked child shows only changes, and may be below zero. */
-	while ((int64_t)now > (int64_t)before && !os_cmpxchg(peak, &before, now))
-		;
+	os_raise(os_process_word(OS_PROCESS_peak_bytes),
+		 os_load_relaxed(os_process_word(OS_PROCESS_used_bytes)) +
+			 os_load_relaxed(os_process_word(OS_PROCESS_mapped_bytes)));
 }
 
 static void show_change(enum os_process_word word, size_t now, size_t *shown)

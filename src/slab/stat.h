@@ -55,18 +55,15 @@ static inline void stat_add(const struct slab_cache *cache, unsigned int word, u
  */
 static inline void stat_slab_bytes(const struct slab_cache *cache, int64_t bytes)
 {
-	uint64_t *peak, before, now;
+	uint64_t now;
 
 	if (os_likely(!cache->counted))
 		return;
 	now = (uint64_t)bytes +
 	      os_fetch_add((uint64_t *)os_counter(cache->counted, STAT_slab_bytes),
 			   (uint64_t)bytes);
-	peak = (uint64_t *)os_counter(cache->counted, STAT_peak_slab_bytes);
-	before = os_load_relaxed(peak);
 	/* A forked child counts from 0, and may be below that. */
-	while ((int64_t)now > (int64_t)before && !os_cmpxchg(peak, &before, now))
-		;
+	os_raise((uint64_t *)os_counter(cache->counted, STAT_peak_slab_bytes), now);
 }
 
 /* Exchange a slab's word; on failure *state becomes the value found, and the lost race is

@@ -52,16 +52,9 @@ void os_report_later(const char *format, ...) __attribute__((format(printf, 1, 2
 /* As os_report(), and then abort(). */
 void os_fatal(const char *format, ...) __attribute__((format(printf, 1, 2), cold, noreturn));
 /* os_report() and os_report_later(), the first time only for this flag. */
-#define os_report_once(flag, ...)                                                                  \
-	do {                                                                                       \
-		if (!os_exchange((flag), 1))                                                       \
-			os_report(__VA_ARGS__);                                                    \
-	} while (0)
+#define os_report_once(flag, ...) (os_exchange((flag), 1) ? (void)0 : os_report(__VA_ARGS__))
 #define os_report_once_later(flag, ...)                                                            \
-	do {                                                                                       \
-		if (!os_exchange((flag), 1))                                                       \
-			os_report_later(__VA_ARGS__);                                              \
-	} while (0)
+	(os_exchange((flag), 1) ? (void)0 : os_report_later(__VA_ARGS__))
 
 /* Write this text to standard error, unchanged. The caller holds no lock. */
 void os_print(const char *text);
