@@ -4,6 +4,7 @@
 #include "cache/account.h"
 #include "cache/block.h"
 #include "cache/hardened.h"
+#include "cache/housekeeping.h"
 #include "cache/list.h"
 #include "cache/publish.h"
 #include "debug/guard.h"
@@ -256,6 +257,8 @@ static struct kmem_cache *create(const char *name, size_t size, struct kmem_cach
 		flags |= SLAB_NO_SHEAVES;
 	if (flags & DEBUG_QUARANTINE)
 		quarantine_begin();
+	if (args->barn_objects || args->barn_bytes)
+		housekeeping_know_grants();
 	if (wait)
 		os_lock(&caches.lock);
 	else if (!os_trylock(&caches.lock))

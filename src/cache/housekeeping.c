@@ -57,7 +57,7 @@ static void see_memory(uint32_t now, size_t from)
 {
 	uint32_t before = os_load_relaxed(&house.looked_at);
 
-	if (before ? now - before < MEMORY_MS : os_load_relaxed(&page_limit.held) <= from)
+	if (before ? now - before < MEMORY_MS : os_load_relaxed(&page_limit.held) < from)
 		return;
 	os_store_relaxed(&house.looked_at, now);
 	if (!os_memory_refresh())
@@ -193,23 +193,19 @@ void housekeep(void)
 	housekeeping_unlock();
 }
 
-void housekeeping_know_memory(void)
-{
-	uint32_t idle = 0;
-	OS_KEEP_ERRNO;
-
-	if (!os_cmpxchg(&house.running, &idle, 1))
-		return;
-	see_memory(os_now_ms(), 0);
-	housekeeping_unlock();
-}
-
 void housekeeping_lock(void)
 {
 	uint32_t now;
 
 	while (!begin_round(&now))
 		os_sleep_briefly();
+}
+
+void housekeeping_know_grants(void)
+{
+	housekeeping_lock();
+	see_memory(os_now_ms(), 0);
+	housekeeping_unlock();
 }
 
 void housekeeping_in_child(void)

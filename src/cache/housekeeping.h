@@ -58,9 +58,9 @@
 
 /* Do a round, or let the thread do it. */
 void housekeep(void) OS_COLD;
-/* For statistics: read the available memory if it is not known, unless another thread does a
- * round. */
-void housekeeping_know_memory(void);
+/* Read what memory and CPU time the process is granted, unless it is known already. Waits until no
+ * round runs. */
+void housekeeping_know_grants(void);
 /* Around fork(): no round runs. In the child there is no thread. */
 void housekeeping_lock(void);
 void housekeeping_unlock(void);

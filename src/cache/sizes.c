@@ -7,6 +7,7 @@
  * Callers: programs.
  */
 
+#include "cache/housekeeping.h"
 #include "cache/list.h"
 #include "cache/publish.h"
 #include "percpu/barn/limits.h"
@@ -55,6 +56,7 @@ SHEAF_PUBLIC int kmem_cache_set_barn(struct kmem_cache *s, size_t objects, size_
 
 	if (refused)
 		return refused;
+	housekeeping_know_grants();
 	os_lock(&caches.lock);
 	sheaf_set_barn(&s->sheaf, objects, bytes);
 	os_unlock(&caches.lock);

@@ -68,7 +68,6 @@ void stats_read_process(struct sheaf_stats *out)
 	out->mapped_bytes = map_bytes();
 	out->rcu_bytes = grace_bytes();
 	out->sheaf_bytes = sheaf_budget_used();
-	housekeeping_know_memory();
 	out->sheaf_budget = (uint64_t)os_load_relaxed(&sheaf_budget.limit);
 	os_resident(&resident, &peak);
 	out->resident_bytes = resident;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A process whose control group gets a lower or higher limit while it runs: the memory that the
- * library keeps unused follows. Both versions of control groups, invented.
+ * library keeps unused follows. Both versions of control groups, invented. A limit of a node's barn
+ * is divided among the CPUs whose time the group grants.
  */
 #include <sheaf/slab.h>
 #include <sheaf/stats.h>
@@ -9,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cache/cache.h"
 #include "debug/slab_debug.h"
 #include "internal/kit/pages.h"
 #include "kit/cache.h"
@@ -20,6 +22,7 @@
 #include "os/memory.h"
 #include "os/options/options.h"
 #include "page/page.h"
+#include "percpu/barn/barn.h"
 #include "percpu/barn/budget.h"
 
 enum {
@@ -36,6 +39,7 @@ enum {
 static struct {
 	const char *list, *path; /* /proc/self/cgroup, and the file with the limit */
 	size_t limit;
+	unsigned int cpus; /* whose time it grants; 0: all, or the version cannot say */
 } group;
 
 /* Replaces the library's function: there is one group, and no other file. */
@@ -45,6 +49,8 @@ int os_file_read(const char *path, char *text, size_t size)
 		return snprintf(text, size, "%s", group.list);
 	if (!strcmp(path, group.path))
 		return snprintf(text, size, "%zu\n", group.limit);
+	if (group.cpus && !strcmp(path, "/sys/fs/cgroup/box/cpu.max"))
+		return snprintf(text, size, "%u00000 100000\n", group.cpus);
 	return -1;
 }
 
@@ -154,6 +160,38 @@ static void rest_in_group(void)
 	CHECK(quarantine_bytes() <= group.limit / 32);
 }
 
+/* --- limits of barns -------------------------------------------------------------------------- */
+
+enum {
+	CAPACITY = 64, /* more than the default */
+	SHEAVES = 20   /* in the barn of a node; a quarter is for all CPUs */
+};
+
+static void limit_barn(bool later)
+{
+	struct kmem_cache_args args = {.sheaf_capacity = CAPACITY,
+				       .barn_objects = later ? 0 : CAPACITY * SHEAVES};
+	unsigned int cells = SHEAVES - SHEAVES / 4, most = barn_shard_cells();
+
+	group.limit = 4096 * MiB;
+	group.cpus = 1;
+	s = kmem_cache_create("limited", 64, &args, SLAB_NO_MERGE);
+	CHECK(s);
+	if (later)
+		CHECK(kmem_cache_set_barn(s, CAPACITY * SHEAVES, 0) == 0);
+	CHECK(s->sheaf.shard_full == (cells < most ? cells : most));
+}
+
+static void limit_at_creation(void)
+{
+	limit_barn(false);
+}
+
+static void limit_later(void)
+{
+	limit_barn(true);
+}
+
 static void in_both_versions(void (*body)(void))
 {
 	group.list = "0::/box\n";
@@ -182,12 +220,24 @@ static void objects_that_rest(void **state)
 	in_both_versions(rest_in_group);
 }
 
+/* The first call that sets a limit reads what the group grants: nothing was held before. */
+static void limits_of_barns(void **state)
+{
+	(void)state;
+	needs(NEED_SHEAVES);
+	group.list = "0::/box\n";
+	group.path = "/sys/fs/cgroup/box/memory.max";
+	assert_int_equal(in_child(limit_at_creation), 0);
+	assert_int_equal(in_child(limit_later), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(free_memory),
 		cmocka_unit_test(parts_of_chunks),
 		cmocka_unit_test(objects_that_rest),
+		cmocka_unit_test(limits_of_barns),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
