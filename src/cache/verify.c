@@ -76,12 +76,6 @@ static bool pointers_copy(struct pointers *p, struct sheaf_cache *cache)
 	return true;
 }
 
-static void pointers_release(struct pointers *p)
-{
-	if (p->at)
-		os_unreserve(p->at, pointers_bytes(p));
-}
-
 /* --- slabs ------------------------------------------------------------------------------------ */
 
 void check_fault(struct check *check, const void *object, const char *what)
@@ -142,16 +136,12 @@ unsigned int check_mark_sheaves(struct check *check, struct slab *slab, uint64_t
 void check_each_slab(struct check *check, void (*each)(struct check *check, struct slab *slab))
 {
 	struct slab_cache *cache = &check->s->sheaf.slab;
+	struct slab *slab;
 
-	for (uint32_t node = 0; node < os.nr_nodes; node++) {
-		struct slab *slab;
-		size_t n = page_slabs(node, &slab);
-
-		for (; n > 0; n--, slab++)
-			if (os_load_relaxed(&slab->cache) == cache &&
-			    !(os_load_relaxed(&slab->state) & SLAB_TAIL))
-				each(check, slab);
-	}
+	page_for_each_slab (slab)
+		if (os_load_relaxed(&slab->cache) == cache &&
+		    !(os_load_relaxed(&slab->state) & SLAB_TAIL))
+			each(check, slab);
 }
 
 /* In a forked child, threads that vanished may have been between a slab's bits and its count
@@ -203,7 +193,8 @@ bool verify_check_all(struct check *check, void (*each)(struct check *check, str
 		check_each_slab(check, each);
 	if (locks)
 		os_unlock(&sheaf_drains);
-	pointers_release(&check->sheaves);
+	if (copied)
+		os_unreserve(check->sheaves.at, pointers_bytes(&check->sheaves));
 	return copied;
 }
 

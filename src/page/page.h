@@ -135,6 +135,11 @@ static inline void page_trim(void)
 struct slab *page_slab(const void *address);
 /* The descriptors of a node's pages that were ever used. Returns their number. */
 size_t page_slabs(unsigned int node, struct slab **first);
+/* Each of those of all nodes. */
+#define page_for_each_slab(slab)                                                                   \
+	for (unsigned int slab##_node = 0; slab##_node < os.nr_nodes; slab##_node++)               \
+		for (size_t slab##_left = page_slabs(slab##_node, &(slab)); slab##_left > 0;       \
+		     slab##_left--, (slab)++)
 
 /* Take and release the locks of every range and pool: around fork(). */
 void page_lock_all(void);

@@ -101,10 +101,8 @@ static void look_at(struct slab *page, owner_look *look, void *data)
 
 void owner_for_each(owner_look *look, void *data)
 {
-	for (uint32_t node = 0; node < os.nr_nodes; node++) {
-		struct slab *slab;
+	struct slab *slab;
 
-		for (size_t n = page_slabs(node, &slab); n > 0; n--, slab++)
-			look_at(slab, look, data);
-	}
+	page_for_each_slab (slab)
+		look_at(slab, look, data);
 }

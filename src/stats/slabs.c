@@ -28,12 +28,12 @@ static void add_slab(const struct stats_slabs *of, uint64_t state)
 	of->out->slab_bytes += OS_PAGE << order.order;
 }
 
-static void add_slabs_of_node(const struct stats_slabs *of, size_t n, unsigned int node)
+static void add_slabs(const struct stats_slabs *of, size_t n)
 {
 	const struct stats_slabs *found = of; /* neighbours often have the same cache */
 	struct slab *slab;
 
-	for (size_t left = page_slabs(node, &slab); left > 0; left--, slab++) {
+	page_for_each_slab (slab) {
 		const struct stats_slabs wanted = {.cache = os_load_relaxed(&slab->cache)};
 		uint64_t state;
 
@@ -52,6 +52,6 @@ static void add_slabs_of_node(const struct stats_slabs *of, size_t n, unsigned i
 void stats_add_slabs(struct stats_slabs *of, size_t n)
 {
 	os_sort(of, n, sizeof(*of), by_cache);
-	for (uint32_t node = 0; n && node < os.nr_nodes; node++)
-		add_slabs_of_node(of, n, node);
+	if (n)
+		add_slabs(of, n);
 }
