@@ -147,11 +147,9 @@ void cache_give_checked(struct kmem_cache *s, void **objects, size_t n, bool wai
 	for (size_t i = 0; i < n; i++) {
 		if (guard_is_ours(objects[i])) {
 			cache_free_guarded(s, objects[i], waited, call);
-			continue;
+		} else if (cache_free_checked(s, objects[i], waited, call)) {
+			stat_add(&s->sheaf.slab, STAT_free_slowpath, 1);
+			debug_give(&s->sheaf.slab, objects[i], false, call);
 		}
-		if (!objects[i] || !cache_free_checked(s, objects[i], waited, call))
-			continue;
-		stat_add(&s->sheaf.slab, STAT_free_slowpath, 1);
-		debug_give(&s->sheaf.slab, objects[i], false, call);
 	}
 }

@@ -10,22 +10,6 @@
 #include "os/report/report.h"
 #include "os/unwind/stack.h"
 
-/* The program gets the object: as its constructor left it, or without a value. */
-static void tell_taken(const struct slab_cache *cache, void *object)
-{
-	zones_close(cache, object, cache->object_size);
-	if (!debug_of(cache)->stable)
-		tools_taken(object, cache->object_size, cache->ctor);
-}
-
-/* The program has freed the object. Tools do not know stable objects as blocks. */
-static void tell_freed(const struct slab_cache *cache, void *object)
-{
-	if (!debug_of(cache)->stable)
-		tools_freed(object, cache->object_size);
-	debug_close(cache, object);
-}
-
 /* --- the state -------------------------------------------------------------------------------- */
 
 static bool is_state(uint32_t state)
@@ -118,7 +102,10 @@ bool debug_take(struct slab_cache *cache, void *object)
 	zones_fill(cache, object, cache->object_size, DEBUG_ZONE_USED);
 	track_set(cache, object, DEBUG_ALLOCATED);
 	trace(cache, object, "alloc");
-	tell_taken(cache, object);
+	/* Tools do not know stable objects as blocks. */
+	zones_close(cache, object, cache->object_size);
+	if (!debug_of(cache)->stable)
+		tools_taken(object, cache->object_size, cache->ctor);
 	/* SLAB_DEBUG-D2, SLAB_DEBUG-D3 */
 	os_assert(os_peek(&debug_head(cache, object)->state) == DEBUG_FREE);
 	os_store_release(&debug_head(cache, object)->state, DEBUG_USED);
@@ -209,7 +196,9 @@ bool debug_free(struct slab_cache *cache, void *object, bool waited, const char 
 	trace(cache, object, "free");
 	os_store_relaxed(&head->size, cache->object_size);
 	debug_fill_free(cache, object);
-	tell_freed(cache, object);
+	if (!debug_of(cache)->stable)
+		tools_freed(object, cache->object_size);
+	debug_close(cache, object);
 	os_assert(os_peek(&head->state) == DEBUG_BUSY); /* SLAB_DEBUG-D1 */
 	os_store_release(&head->state, DEBUG_FREE);
 	return true;
