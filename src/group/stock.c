@@ -217,20 +217,6 @@ static void drain_words(const struct kmem_group *g)
 	}
 }
 
-static void drain_locked_row(const struct kmem_group *g, const struct section_slots *s,
-			     unsigned int row)
-{
-	struct slot *slot = slot_of_row(s->handle, row);
-	struct taken taken = {.n = 0};
-
-	while (os_exchange(&slot->lock, 1))
-		os_sleep_briefly();
-	take_row(g, s, row, &taken);
-	os_store_release(&slot->lock, 0);
-	for (unsigned int i = 0; i < taken.n; i++)
-		give_back_stock(taken.at[i].old);
-}
-
 static bool has_stock(const struct kmem_group *g, const struct section_slots *s, unsigned int row)
 {
 	for (unsigned int i = 0; i < STOCK_CELLS; i++)
@@ -239,10 +225,20 @@ static bool has_stock(const struct kmem_group *g, const struct section_slots *s,
 	return false;
 }
 
-static void drain_locked(const struct kmem_group *g)
+static void drain_locked_row(const struct kmem_group *g, const struct section_slots *s,
+			     unsigned int row)
 {
-	slots_for_each(s) rows_for_each (s->handle, row) if (has_stock(g, s, row))
-		drain_locked_row(g, s, row);
+	struct slot *slot = slot_of_row(s->handle, row);
+	struct taken taken = {.n = 0};
+
+	if (!has_stock(g, s, row))
+		return;
+	while (os_exchange(&slot->lock, 1))
+		os_sleep_briefly();
+	take_row(g, s, row, &taken);
+	os_store_release(&slot->lock, 0);
+	for (unsigned int i = 0; i < taken.n; i++)
+		give_back_stock(taken.at[i].old);
 }
 
 void stock_drain(const struct kmem_group *g)
@@ -253,7 +249,7 @@ void stock_drain(const struct kmem_group *g)
 	slots_for_each(s) os_store_release(&s->stop, 1);
 	os_fence();
 	if (os.backend == OS_BACKEND_TRYLOCK)
-		drain_locked(g);
+		slots_for_each(s) rows_for_each (s->handle, row) drain_locked_row(g, s, row);
 	else if (os_membarrier())
 		drain_words(g);
 	slots_for_each(s) os_store_release(&s->stop, 0);

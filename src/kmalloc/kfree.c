@@ -4,15 +4,10 @@
 
 #include "kmalloc/kmalloc.h"
 
-static void free_any(const void *pointer, const char *call)
+static OS_NOINLINE void free_any(const void *pointer, const char *call)
 {
 	cache_free_any(pointer, call);
 	cache_leave();
-}
-
-static OS_COLD void free_unowned(const void *block)
-{
-	free_any(block, "kfree");
 }
 
 SHEAF_PUBLIC OS_FAST void kfree(const void *block)
@@ -20,7 +15,7 @@ SHEAF_PUBLIC OS_FAST void kfree(const void *block)
 	struct slab_cache *owner = page_owner(block);
 
 	if (os_unlikely(!owner))
-		free_unowned(block);
+		free_any(block, "kfree");
 	else
 		cache_free_found(cache_of_slab(owner), (void *)(uintptr_t)block);
 }

@@ -214,13 +214,6 @@ void pool_free(void *pointer, size_t size)
 	os_unlock(&pool->lock);
 }
 
-/* Pages away from objects belong to no range: the block stays, but most of its memory goes. */
-static void discard_all_but_first(char *block, size_t bytes)
-{
-	if (bytes > os.page_size)
-		os_discard(block + os.page_size, bytes - os.page_size, false);
-}
-
 void pool_give_back(void *pointer, size_t size)
 {
 	size_t bytes = (size_t)1 << (SMALLEST_SHIFT + size_index(size));
@@ -233,7 +226,10 @@ void pool_give_back(void *pointer, size_t size)
 		page_free(&pages.slabs[(block - pages.base) >> OS_PAGE_SHIFT],
 			  (unsigned int)__builtin_ctzll(bytes) - OS_PAGE_SHIFT);
 	} else {
-		discard_all_but_first(block, bytes);
+		/* Pages away from objects belong to no range: the block stays, but most of its
+		 * memory goes. */
+		if (bytes > os.page_size)
+			os_discard(block + os.page_size, bytes - os.page_size, false);
 		pool_free(block, size);
 	}
 }

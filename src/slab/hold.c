@@ -76,12 +76,6 @@ static uint32_t *hold_slab(struct slab_cache *cache, struct slab_node *node, str
 	return NULL;
 }
 
-/* An empty slab that another thread holds is about to be given back. */
-static bool is_empty(const struct slab *slab)
-{
-	return slab_inuse(os_load_relaxed(&slab->state)) == 0;
-}
-
 static unsigned int examine_node(struct slab_cache *cache, struct slab_node *node, slab_look *look,
 				 void *data)
 {
@@ -95,7 +89,9 @@ static unsigned int examine_node(struct slab_cache *cache, struct slab_node *nod
 			continue;
 		returning = hold_slab(cache, node, slab);
 		if (!returning) {
-			missed += os_load_relaxed(&slab->cache) == cache && !is_empty(slab);
+			/* An empty slab that another thread holds is about to be given back. */
+			missed += os_load_relaxed(&slab->cache) == cache &&
+				  slab_inuse(os_load_relaxed(&slab->state)) != 0;
 			continue;
 		}
 		look(data, slab);

@@ -29,11 +29,6 @@
 #define LINE	    64
 #define ASK_NEAREST 128
 
-static bool ask_nearest(const struct slab_cache *cache, unsigned int max)
-{
-	return cache->size > LINE && max <= ASK_NEAREST;
-}
-
 bool slab_is_prepared(const struct slab_cache *cache, const struct slab *slab, unsigned int index)
 {
 	uint64_t state = os_load_acquire(&slab->state);
@@ -86,7 +81,7 @@ static unsigned int take_word(const struct slab_cache *cache, struct slab *slab,
 		 random = 0;
 	char *first = slab_object(cache, slab, word * 64);
 	unsigned int n = (unsigned int)__builtin_popcountll(found);
-	bool nearest = ask_nearest(cache, max);
+	bool nearest = cache->size > LINE && max <= ASK_NEAREST;
 
 	n = n < max ? n : max;
 	if (!n)

@@ -53,12 +53,6 @@ static unsigned int place_of_kind(uint64_t kind)
 	return MOST_USED;
 }
 
-/* Count one more report of this kind, and return their number. */
-static uint32_t count_kind(uint64_t kind)
-{
-	return os_fetch_add_relaxed(&seen[place_of_kind(kind)].count, 1) + 1;
-}
-
 static bool is_power_of_ten(uint32_t n)
 {
 	while (n % 10 == 0)
@@ -68,7 +62,8 @@ static bool is_power_of_ten(uint32_t n)
 
 uint32_t os_misuse_count(const char *about, const char *format)
 {
-	uint32_t n = count_kind(kind_of(about, format));
+	unsigned int place = place_of_kind(kind_of(about, format));
+	uint32_t n = os_fetch_add_relaxed(&seen[place].count, 1) + 1;
 
 	if (n <= IN_FULL || is_power_of_ten(n))
 		return n;

@@ -19,12 +19,6 @@ static struct cells shard_of(struct sheaf_cache *cache, unsigned int cpu, bool o
 			      &slot->top, of_other};
 }
 
-/* The node's block of this number; `limit` of its cells may be full. */
-static struct cells block_cells(struct barn_block *block, unsigned int limit)
-{
-	return (struct cells){block->cells, BARN_BLOCK_CELLS, limit, &block->top, false};
-}
-
 static size_t barn_size(unsigned int node)
 {
 	return sizeof(struct barn) + (os.node[node].n + 63u) / 64 * sizeof(uint64_t);
@@ -116,7 +110,8 @@ static struct sheaf *search_blocks(const struct barn_search *s)
 
 		if (!block)
 			break;
-		const struct cells cells = block_cells(block, left);
+		const struct cells cells = {block->cells, BARN_BLOCK_CELLS, left, &block->top,
+					    false};
 
 		sheaf = cells_search(s, &cells);
 		left -= left < BARN_BLOCK_CELLS ? left : BARN_BLOCK_CELLS;
