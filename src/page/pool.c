@@ -133,20 +133,28 @@ static struct pool_block *carve(unsigned int node, unsigned int index)
 	}
 	if (first) {
 		os_lock(&pool->lock);
-		*end = pool->free[index];
-		pool->free[index] = first;
+		if (pool->rest) {
+			*end = pool->free[index];
+			pool->free[index] = first;
+		} else {
+			pool->rest = run + size;
+			pool->left = OS_PAGE - size;
+		}
 		os_unlock(&pool->lock);
 	}
 	return (struct pool_block *)run;
 }
 
-/* The first block of a list. */
+/* The first block of a list, or the last one of the rest of the first page. */
 static struct pool_block *unlist(struct pool *pool, unsigned int index)
 {
 	struct pool_block *block = pool->free[index];
+	size_t size = (size_t)1 << (SMALLEST_SHIFT + index);
 
 	if (block)
 		pool->free[index] = block->next;
+	else if (size <= pool->left)
+		block = (void *)(pool->rest + (pool->left -= size));
 	return block;
 }
 

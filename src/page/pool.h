@@ -7,12 +7,13 @@
  * that a write beyond an object does not reach them. Without it, or if the system has no addresses
  * for that, the pages come from page.h.
  *
- * Blocks of 64, 128, ... 2048 bytes are carved from pages; larger ones are page runs. Each node has
- * a list for each size, of blocks in its own memory: a block that another node's CPU frees goes
- * back there, and a CPU gets blocks of its own node while there are any. Freed blocks stay in the
- * pool, so that a section which is about to be aborted may still read a sheaf that was returned (it
- * cannot store to it). Only blocks that no section reads, and whose size the program chooses, give
- * their pages back.
+ * Blocks of 64, 128, ... 2048 bytes are carved from pages, each for one size, so that those which a
+ * fork or a walk touches are close together; but all sizes share the first page, which is enough
+ * for a small program. Larger blocks are page runs. Each node has a list for each size, of blocks
+ * in its own memory: a block that another node's CPU frees goes back there, and a CPU gets blocks
+ * of its own node while there are any. Freed blocks stay in the pool, so that a section which is
+ * about to be aborted may still read a sheaf that was returned (it cannot store to it). Only blocks
+ * that no section reads, and whose size the program chooses, give their pages back.
  *
  * Locks: OS_RANK_POOL, one for each node. Callers: src/slab/, src/percpu/, src/cache/.
  */

@@ -35,8 +35,11 @@
 struct pool {
 	struct os_lock lock;
 	struct pool_block *free[POOL_SIZES];
+	char *rest; /* of the first page, which all sizes share: `left` bytes */
+	size_t left;
 } __attribute__((aligned(64)));
 
+/* Each in one page. */
 struct range {
 	struct os_lock lock;
 	uint32_t nr_chunks;	 /* used so far, from below */
@@ -55,9 +58,10 @@ struct range {
 	struct {
 		size_t committed, used, free;
 	} shown;	 /* the last values of show.c; bytes */
+	size_t kept;	 /* bytes in cells of map_kept.c, or about to be */
 	uint32_t cursor; /* the chunk to give parts of back next */
 	struct pool pool;
-};
+} __attribute__((aligned(1024)));
 
 extern struct range ranges[OS_MAX_NODES];
 

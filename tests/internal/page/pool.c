@@ -179,6 +179,21 @@ static void pages_go_back(void **state)
 	pool_give_back(pool_alloc(SIZE), SIZE);
 }
 
+/* Those that a first use needs are in one page. */
+static void small_sizes_share_pages(void **state)
+{
+	size_t used;
+
+	(void)state;
+	go_to(0);
+	used = page_usage().used;
+	for (unsigned int i = 0; i < 5; i++)
+		assert_non_null(blocks[i] = pool_alloc((size_t)64 << i));
+	assert_in_range(page_usage().used - used, 0, 4096);
+	for (unsigned int i = 0; i < 5; i++)
+		pool_free(blocks[i], (size_t)64 << i);
+}
+
 /* Of a list that another thread changes, a call that does not wait gets none. */
 static void a_locked_list_gives_none(void **state)
 {
@@ -197,6 +212,7 @@ static void a_locked_list_gives_none(void **state)
 int test_pool(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(small_sizes_share_pages),
 		cmocka_unit_test(blocks_do_not_overlap),
 		cmocka_unit_test(a_node_gets_its_own),
 		cmocka_unit_test(a_block_goes_home),
