@@ -41,7 +41,8 @@ static bool reserve_marks(size_t size)
 
 /*
  * Everything for ranges of this size, or nothing: with one node, in two system calls. Chunks are
- * counted downwards from the descriptors, so that the first ones become usable together.
+ * counted downwards from the descriptors, which begin in the middle of a page: the first ones of
+ * both are in it, and become usable together.
  *
  *   unused, to align the ranges | ... chunks | descriptors | words | ranges
  */
@@ -50,14 +51,16 @@ static bool reserve(unsigned int shift)
 	size_t size = (size_t)os.nr_nodes << shift;
 	size_t slabs = os_round_up(bytes_of_slabs(size)), words = os_round_up(bytes_of_words(size));
 	size_t chunks = os_round_up(((size_t)1 << (shift - OS_HUGE_SHIFT)) * sizeof(struct chunk));
-	size_t tables = table_guard_bytes() + chunks * os.nr_nodes + slabs + words;
-	char *all = os_map_anywhere(tables + OS_HUGE + size, false), *base;
+	size_t tables = table_guard_bytes() + chunks * os.nr_nodes + os.page_size + slabs + words;
+	char *all = os_map_anywhere(tables + OS_HUGE + size, false), *base, *shared_page;
 
 	if (!all)
 		return false;
 	base = (char *)(((uintptr_t)all + tables + OS_HUGE - 1) & ~(OS_HUGE - 1));
-	pages.slabs = (struct slab *)(base - words - slabs);
-	if (!(os.nr_nodes == 1 || os_allow_reads(pages.slabs, slabs)) || !reserve_marks(size)) {
+	shared_page = base - words - slabs - os.page_size;
+	pages.slabs = (struct slab *)(shared_page + os.page_size / 2);
+	if (!(os.nr_nodes == 1 || os_allow_reads(shared_page, slabs + os.page_size)) ||
+	    !reserve_marks(size)) {
 		os_unreserve(all, tables + OS_HUGE + size);
 		return false;
 	}
@@ -123,7 +126,7 @@ bool page_init(void)
 static bool commit_entries(struct range *range, struct chunk *chunk)
 {
 	char *slabs = (char *)chunk_slabs(range, chunk), *top = (char *)(range->chunks + 1);
-	size_t end = os_round_up((size_t)(top - (char *)chunk)),
+	size_t end = (size_t)(top - (char *)os_round_down((uintptr_t)chunk)),
 	       more = end - range->chunks_committed;
 
 	/* The first ones are neighbours. */

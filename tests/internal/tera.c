@@ -34,21 +34,21 @@ enum {
 
 static void *objects[OBJECTS];
 
-static size_t bytes_of_chunks(size_t n)
+static char *page_of(const void *address)
 {
-	return os_round_up(n * sizeof(struct chunk));
+	return (char *)os_round_down((uintptr_t)address);
 }
 
 /* Its first n chunks are in use; they are never touched. */
 static void pretend(size_t n)
 {
 	struct range *range = &ranges[0];
-	char *last = (char *)(range->chunks + 1) - bytes_of_chunks(n);
+	char *top = (char *)(range->chunks + 1), *last = page_of(range_chunk(range, n - 1));
 	size_t readable = n << OS_HUGE_SHIFT;
 
-	CHECK(os_allow_reads(last, bytes_of_chunks(n) - range->chunks_committed));
+	CHECK(os_allow_reads(last, (size_t)(top - last) - range->chunks_committed));
 	CHECK(os_commit(last, os.page_size));
-	range->chunks_committed = bytes_of_chunks(n);
+	range->chunks_committed = (size_t)(top - last);
 	range->nr_chunks = (uint32_t)n;
 	/* LIMIT-H1 */
 	page_hold_anyway(n * CHUNK_PAGES - range->used - range->dirty);
@@ -56,10 +56,10 @@ static void pretend(size_t n)
 	range->dirty = range->stuck = 0;
 	memset(range->lists, 0, sizeof(range->lists));
 	if (os.nr_nodes == 1 && pages.readable < readable) {
-		CHECK(os_allow_reads((char *)pages.slabs + (pages.readable >> OS_PAGE_SHIFT) *
-								   sizeof(struct slab),
-				     ((readable - pages.readable) >> OS_PAGE_SHIFT) *
-					     sizeof(struct slab)));
+		char *from = page_of(&pages.slabs[pages.readable >> OS_PAGE_SHIFT]) + os.page_size,
+		     *end = page_of(&pages.slabs[readable >> OS_PAGE_SHIFT]) + os.page_size;
+
+		CHECK(os_allow_reads(from, (size_t)(end - from)));
 		pages.readable = readable;
 	}
 }
