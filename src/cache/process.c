@@ -161,15 +161,11 @@ static void after_fork_in_child(void)
 
 static bool initialise(void)
 {
-	void *first;
-
 	if (os.nr_rows == 0)
 		os_init();
-	if (!page_init() || !rows_init() || !(first = pool_alloc(1)))
+	/* They allocate memory: no later call could say why there is none. */
+	if (!page_init() || !rows_init() || !idle_init() || !sheaf_budget_init())
 		return false;
-	/* No later call could say why there is no memory. */
-	pool_free(first, 1);
-	sheaf_budget_init();
 	page_set_limits((size_t)os_options.soft_limit << 20, (size_t)os_options.hard_limit << 20);
 	if (*os_options.slab_debug)
 		debug_parse(os_options.slab_debug);

@@ -8,6 +8,7 @@
 #include "os/atomic.h"
 #include "os/machine.h"
 #include "os/view.h"
+#include "page/pool.h"
 #include "percpu/barn/barn.h"
 #include "percpu/barn/budget.h"
 #include "percpu/barn/cells.h"
@@ -15,7 +16,14 @@
 #include "percpu/rows.h"
 #include "percpu/stat.h"
 
-struct idle_stamps idle_stamps[OS_MAX_ROWS] OS_LARGE;
+struct idle_stamps *idle_stamps;
+
+bool idle_init(void)
+{
+	if (!idle_stamps)
+		idle_stamps = pool_alloc(os.nr_cpus * sizeof(*idle_stamps));
+	return idle_stamps;
+}
 
 /* --- rows ------------------------------------------------------------------------------------- */
 

@@ -50,7 +50,10 @@
 struct idle_stamps {
 	uint32_t slots, shard; /* by row; by CPU */
 };
-extern struct idle_stamps idle_stamps[OS_MAX_ROWS];
+/* os.nr_cpus of them. */
+extern struct idle_stamps *idle_stamps;
+/* Before the first cache is made. False: no memory. */
+bool idle_init(void);
 
 static inline void idle_note(uint32_t *stamp, uint32_t now)
 {

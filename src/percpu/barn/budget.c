@@ -6,6 +6,7 @@
 #include "os/options/options.h"
 #include "page/decay.h"
 #include "page/page.h"
+#include "page/pool.h"
 
 /* All parts together are this part of the limit. Half: CPUs that send each other sheaves write the
  * shared sum twice as often; double: barns hold up to an eighth too much, or too little. */
@@ -14,10 +15,12 @@
 struct sheaf_budget sheaf_budget;
 
 /* The part of a CPU, alone in its line. */
-static struct part {
+struct part {
 	intptr_t bytes;
 	intptr_t added; /* so much of it to the shared sum */
-} __attribute__((aligned(64))) parts[OS_MAX_ROWS] OS_LARGE;
+} __attribute__((aligned(64)));
+
+static struct part *parts; /* os.nr_cpus */
 
 static void add_part(struct part *part)
 {
@@ -47,10 +50,15 @@ void sheaf_budget_follow(void)
 	sheaf_budget_set_limit(wanted ? wanted : page_bound());
 }
 
-void sheaf_budget_init(void)
+bool sheaf_budget_init(void)
 {
+	if (!parts)
+		parts = pool_alloc(os.nr_cpus * sizeof(*parts));
+	if (!parts)
+		return false;
 	os_store_relaxed(&decay_time.cpus, os.nr_allowed);
 	sheaf_budget_follow();
+	return true;
 }
 
 /* The program may use more by now than when the limit was set. */

@@ -356,7 +356,7 @@ static int tear_down(void **state)
 	(void)state;
 	assert_int_equal(kmem_cache_verify(s), 0);
 	kmem_cache_destroy(s);
-	sheaf_budget_init();
+	sheaf_budget_follow();
 	return 0;
 }
 
