@@ -5,7 +5,7 @@
 #include "page/pool.h"
 #include "slab/drain_marks.h"
 
-#define CHAINS	   256u /* of each index: together a page */
+#define CHAINS	   128u /* of each index: small, beside what a first use writes */
 #define HASH_SEED  0x811c9dc5u
 #define MOST_LOOKS 64 /* at caches, with the lock held */
 

@@ -17,10 +17,7 @@
 #define LEAF_ENTRIES ((uintptr_t)1 << MAP_LEAF_BITS)
 #define NR_LEAVES    ((uintptr_t)1 << (ADDRESS_BITS - OS_HUGE_SHIFT - MAP_LEAF_BITS))
 
-static struct {
-	uintptr_t *leaves[NR_LEAVES];
-	size_t bytes; /* of all blocks, and of those in cells */
-} maps OS_LARGE;
+static uintptr_t *map_leaves[NR_LEAVES] OS_LARGE;
 
 #define NODE_SHIFT  4
 #define FLAGS	    ((uintptr_t)OS_PAGE - 1)
@@ -53,7 +50,7 @@ static uintptr_t *entry_at(uintptr_t number)
 
 	if (leaf >= NR_LEAVES)
 		return NULL;
-	entries = os_load_acquire(&maps.leaves[leaf]);
+	entries = os_load_acquire(&map_leaves[leaf]);
 	return entries ? &entries[number % LEAF_ENTRIES] : NULL;
 }
 
@@ -70,12 +67,12 @@ static bool make_leaf(uintptr_t leaf)
 
 	if (leaf >= NR_LEAVES)
 		return false;
-	if (os_load_acquire(&maps.leaves[leaf]))
+	if (os_load_acquire(&map_leaves[leaf]))
 		return true;
 	entries = pool_alloc(LEAF_ENTRIES * sizeof(*entries));
 	if (!entries)
 		return false;
-	if (!os_cmpxchg(&maps.leaves[leaf], &none, entries))
+	if (!os_cmpxchg(&map_leaves[leaf], &none, entries))
 		pool_free(entries, LEAF_ENTRIES * sizeof(*entries));
 	return true;
 }
@@ -143,7 +140,7 @@ static void *map_new(size_t size, size_t align, unsigned int node)
 		return NULL;
 	}
 	/* In this order, so that a child forked in between never counts below 0. */
-	os_fetch_add_relaxed(&maps.bytes, size);
+	os_fetch_add_relaxed(&map_all_bytes, size);
 	show_mapped();
 	tools_hold(address, size);
 	enter_block(address, size, node);
@@ -256,7 +253,7 @@ static void *map_move(char *address, size_t old, size_t size, size_t align)
 
 static void count_bytes(size_t old, size_t size)
 {
-	os_fetch_add_relaxed(&maps.bytes, size - old);
+	os_fetch_add_relaxed(&map_all_bytes, size - old);
 	if (size < old)
 		page_hold_less((old - size) >> OS_PAGE_SHIFT);
 	show_mapped();
@@ -298,22 +295,9 @@ void *map_resize(void *address, size_t size, size_t align)
 
 void map_unmap(struct mapping block)
 {
-	os_fetch_sub(&maps.bytes, block.size);
+	os_fetch_sub(&map_all_bytes, block.size);
 	page_hold_less(block.size >> OS_PAGE_SHIFT);
 	os_unreserve(block.address, block.size);
-}
-
-struct map_usage map_usage(void)
-{
-	/* Blocks may be mapped, or enter a cell, between the two. */
-	size_t waiting = map_kept_bytes(), all = os_load_relaxed(&maps.bytes);
-
-	return (struct map_usage){all > waiting ? all - waiting : 0, waiting};
-}
-
-size_t map_bytes(void)
-{
-	return map_usage().used;
 }
 
 /* --- owners ----------------------------------------------------------------------------------- */
@@ -362,6 +346,6 @@ static void look_at_leaf(uintptr_t leaf, map_look *look, void *data)
 void map_for_each_owned(map_look *look, void *data)
 {
 	for (uintptr_t leaf = 0; leaf < NR_LEAVES; leaf++)
-		if (os_load_acquire(&maps.leaves[leaf]))
+		if (os_load_acquire(&map_leaves[leaf]))
 			look_at_leaf(leaf, look, data);
 }

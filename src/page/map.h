@@ -86,7 +86,7 @@ static inline bool map_free(void *address)
 
 /* The block that contains this address; {NULL, 0} if there is none. */
 struct mapping map_find(const void *address);
-/* Bytes of all blocks, and of freed ones that wait (map_kept.h). */
+/* In map_kept.c. Bytes of all blocks, and of freed ones that wait. */
 struct map_usage {
 	size_t used, waiting;
 };

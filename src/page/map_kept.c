@@ -23,9 +23,9 @@ _Static_assert(MAP_KEPT_MOST >> UNIT_SHIFT < 1 << SIZE_BITS, "a cell has room fo
 
 static struct {
 	uint64_t cells[OS_MAX_NODES][CELLS] __attribute__((aligned(64)));
-	size_t bytes[OS_MAX_NODES]; /* in the cells, or about to be */
 	size_t returned;
 } waiting OS_LARGE;
+size_t map_all_bytes;
 
 static uint64_t kept_cell(struct mapping block, uint32_t now)
 {
@@ -74,7 +74,7 @@ struct mapping map_take_kept(size_t size, size_t align, unsigned int node)
 		if (best == NONE)
 			return (struct mapping){NULL, 0};
 	} while (!os_cmpxchg(&cells[best], &cell, 0));
-	os_fetch_sub(&waiting.bytes[node], block_in(cell).size);
+	os_fetch_sub(&ranges[node].kept, block_in(cell).size);
 	return block_in(cell);
 }
 
@@ -90,7 +90,7 @@ static bool may_stay(struct mapping block)
 static unsigned int find_place(unsigned int node, struct mapping block, uint32_t now,
 			       uint64_t *before)
 {
-	size_t bytes = os_load_relaxed(&waiting.bytes[node]) + block.size;
+	size_t bytes = os_load_relaxed(&ranges[node].kept) + block.size;
 	size_t most = keep_most() << OS_PAGE_SHIFT;
 	unsigned int oldest = NONE;
 
@@ -118,7 +118,7 @@ static size_t unmap_kept(unsigned int node, unsigned int i, uint64_t now)
 
 	if (os_cmpxchg(&waiting.cells[node][i], &now, 0)) {
 		bytes = block_in(now).size;
-		os_fetch_sub(&waiting.bytes[node], bytes);
+		os_fetch_sub(&ranges[node].kept, bytes);
 		map_unmap(block_in(now));
 		os_fetch_add_relaxed(&waiting.returned, bytes);
 		show_mapped();
@@ -146,10 +146,10 @@ bool map_keep(struct mapping block, unsigned int node)
 			unmap_kept(node, i, before);
 			continue;
 		}
-		os_fetch_add_relaxed(&waiting.bytes[node], block.size);
+		os_fetch_add_relaxed(&ranges[node].kept, block.size);
 		if (os_cmpxchg(&waiting.cells[node][i], &before, kept_cell(block, now)))
 			return true;
-		os_fetch_sub(&waiting.bytes[node], block.size);
+		os_fetch_sub(&ranges[node].kept, block.size);
 	}
 	return false;
 }
@@ -188,9 +188,9 @@ size_t map_trim(size_t bytes)
 void map_count_kept_again(void)
 {
 	for (uint32_t node = 0; node < os.nr_nodes; node++) {
-		waiting.bytes[node] = 0;
+		ranges[node].kept = 0;
 		for (unsigned int i = 0; i < CELLS; i++)
-			waiting.bytes[node] += block_in(waiting.cells[node][i]).size;
+			ranges[node].kept += block_in(waiting.cells[node][i]).size;
 	}
 }
 
@@ -199,11 +199,24 @@ size_t map_kept_bytes(void)
 	size_t bytes = 0;
 
 	for (uint32_t node = 0; node < os.nr_nodes; node++)
-		bytes += os_load_relaxed(&waiting.bytes[node]);
+		bytes += os_load_relaxed(&ranges[node].kept);
 	return bytes;
 }
 
 size_t map_returned_bytes(void)
 {
 	return os_load_relaxed(&waiting.returned);
+}
+
+struct map_usage map_usage(void)
+{
+	/* Blocks may be mapped, or enter a cell, between the two. */
+	size_t waiting = map_kept_bytes(), all = os_load_relaxed(&map_all_bytes);
+
+	return (struct map_usage){all > waiting ? all - waiting : 0, waiting};
+}
+
+size_t map_bytes(void)
+{
+	return map_usage().used;
 }

@@ -42,6 +42,8 @@ bool map_decay(unsigned int node, uint32_t now);
 size_t map_trim(size_t bytes);
 /* In a forked child: a thread that vanished may have changed a cell, and not yet the sum. */
 void map_count_kept_again(void);
+/* Bytes of all blocks, and of those that wait. */
+extern size_t map_all_bytes;
 /* Bytes that wait, and bytes returned to the system so far. */
 size_t map_kept_bytes(void);
 size_t map_returned_bytes(void);
