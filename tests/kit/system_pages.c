@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Linked to a test, simulates a system with pages of SYSTEM_PAGES bytes: unaligned addresses are
- * refused, sizes are rounded up, and sysconf() returns this size. The real pages of the machine are
- * smaller. So a discard of part of a larger page loses the same data here as on such a system.
+ * refused, sizes are rounded up, and sysconf() and getpagesize() return this size. The real pages
+ * of the machine are smaller. So a discard of part of a larger page loses the same data here as on
+ * such a system.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -34,6 +35,11 @@ static int refused(uintptr_t at)
 	if (at & (page_size() - 1))
 		errno = EINVAL;
 	return (at & (page_size() - 1)) != 0;
+}
+
+int getpagesize(void)
+{
+	return (int)page_size();
 }
 
 long sysconf(int name)

@@ -44,7 +44,7 @@ void os_init(void)
 	check_for_tools();
 	os.watched = (os.tools & (TOOL_TSAN | TOOL_MSAN)) || os_options.check_pop ||
 		     os_options.check_free || os_options.init_on_alloc;
-	os.page_size = (size_t)sysconf(_SC_PAGESIZE);
+	os.page_size = (size_t)getpagesize();
 	os.memory = SIZE_MAX;
 	rows_known = topology_find();
 	backend_choose(rows_known);
