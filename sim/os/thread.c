@@ -17,11 +17,6 @@ void os_thread_forget(void)
 {
 }
 
-bool os_thread_is_alone(void)
-{
-	return false;
-}
-
 int os_cancel_off(void)
 {
 	return 0;

@@ -22,7 +22,6 @@
 #include "os/report/callback.h"
 #include "os/report/sink.h"
 #include "os/should_fail.h"
-#include "os/thread.h"
 #include "page/limit.h"
 #include "page/map_kept.h"
 #include "page/pool.h"
@@ -181,14 +180,9 @@ static void handle_fork(void)
 			 pthread_atfork(before_fork, after_fork, after_fork_in_child) == 0);
 }
 
-/* The C library wakes waiters that a single thread cannot have. */
 static void handle_forks(void)
 {
-	if (os_load_acquire(&caches.fork_handled))
-		return;
-	if (os_thread_is_alone())
-		handle_fork();
-	else
+	if (!os_load_acquire(&caches.fork_handled))
 		pthread_once(&fork_once, handle_fork);
 }
 

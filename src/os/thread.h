@@ -3,8 +3,8 @@
  * The library's own thread, which ends with the process, does not exist in a forked child, and
  * takes no signal; and the cancellation and the stack of any thread. In linux/thread.c.
  *
- * Callers: src/cache/ for the library's thread, src/grace/ to ask for it; src/cache/process.c and
- * backend.c whether there are others; os/enter_program.h and os/linux/channel.c for the rest.
+ * Callers: src/cache/ for the library's thread, src/grace/ to ask for it; os/enter_program.h and
+ * os/linux/channel.c for the rest.
  */
 #ifndef SHEAF_OS_THREAD_H
 #define SHEAF_OS_THREAD_H
@@ -18,9 +18,6 @@ bool os_thread_start(void (*body)(void));
 bool os_thread_is_own(void);
 /* In a forked child. */
 void os_thread_forget(void);
-
-/* Is it certain that this is the process's only thread? */
-bool os_thread_is_alone(void);
 
 /*
  * Switch this thread's cancellation off, and back to what the first call returned: around functions

@@ -32,7 +32,6 @@
 #include "os/options/options.h"
 #include "os/report/report.h"
 #include "os/should_fail.h"
-#include "os/thread.h"
 #include "os/tsan.h"
 
 #define AT_RSEQ_FEATURE_SIZE 27
@@ -47,6 +46,7 @@
 
 extern const ptrdiff_t __rseq_offset __attribute__((weak));
 extern const unsigned int __rseq_size __attribute__((weak));
+extern char __libc_single_threaded __attribute__((weak));
 
 /* mm_cid, at offset 24, is missing in headers older than Linux 6.3. */
 _Static_assert(offsetof(struct rseq, cpu_id) == RSEQ_CPU_ID &&
@@ -132,7 +132,8 @@ void os_register_early(void)
 
 	/* A sandbox may not expect the system call, and the program may change the option until
 	 * the first use: then it is made there. */
-	if (has_rseq() && os_thread_is_alone() && !(options && strstr(options, "backend=trylock")))
+	if (has_rseq() && &__libc_single_threaded && __libc_single_threaded &&
+	    !(options && strstr(options, "backend=trylock")))
 		register_membarrier();
 }
 

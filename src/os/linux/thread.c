@@ -34,13 +34,6 @@ void os_thread_forget(void)
 	own_thread = 0;
 }
 
-extern char __libc_single_threaded __attribute__((weak));
-
-bool os_thread_is_alone(void)
-{
-	return &__libc_single_threaded && __libc_single_threaded;
-}
-
 static void *run(void *body)
 {
 	os_store_relaxed(&own_thread, os_self());
