@@ -95,6 +95,14 @@ static inline bool c_section_live(void)
 			__atomic_store_n((where), (value), __ATOMIC_RELAXED);                      \
 	} while (0)
 
+/* A commit that exchanges the word: true, and *old is what it was. */
+#define c_section_exchange(where, value, old)                                                      \
+	({                                                                                         \
+		__typeof__(*(where)) was_ = os_load_relaxed(where);                                \
+                                                                                                   \
+		c_section_commit(where, value) && (*(old) = (__typeof__(*(old)))was_, true);       \
+	})
+
 static inline uint64_t c_word(struct sheaf *sheaf)
 {
 	uint64_t word = os_load_relaxed(&sheaf->word);
@@ -322,15 +330,10 @@ C_SECTION bool c_push_rcu(char *handle, void *object)
 C_SECTION bool c_replace_rcu(struct section_slots *s, struct sheaf *sheaf, struct sheaf **old)
 {
 	struct slot *slot C_LEAVES = c_section_begin(s->handle);
-	struct sheaf *was;
 
 	if (!slot || !c_is_home(slot, sheaf->objects[0]) || !c_may_change(slot, &s->rcu_stop))
 		return false;
-	was = os_load_relaxed(&slot->rcu_free);
-	if (!c_section_commit(&slot->rcu_free, sheaf))
-		return false;
-	*old = was;
-	return true;
+	return c_section_exchange(&slot->rcu_free, sheaf, old);
 }
 
 C_SECTION bool c_push_remote(char *handle, unsigned int kind, void *object)
@@ -349,16 +352,10 @@ C_SECTION bool c_replace_remote(struct section_slots *s, unsigned int kind, stru
 				struct sheaf **old)
 {
 	struct slot *slot C_LEAVES = c_section_begin(s->handle);
-	uintptr_t *cell, was;
 
 	if (!slot || !c_may_change(slot, &s->stop) || os_load_acquire(&s->rcu_stop))
 		return false;
-	cell = &slot->cells[slot_remote_cell(kind)];
-	was = os_load_relaxed(cell);
-	if (!c_section_commit(cell, (uintptr_t)sheaf))
-		return false;
-	*old = (struct sheaf *)was;
-	return true;
+	return c_section_exchange(&slot->cells[slot_remote_cell(kind)], (uintptr_t)sheaf, old);
 }
 
 /* The words of a closed slot are 0, which no key matches. */
@@ -378,15 +375,10 @@ C_SECTION bool c_stock_swap(struct section_slots *s, unsigned int cell, uint64_t
 			    uint64_t *old)
 {
 	struct slot *slot C_LEAVES = c_section_begin(s->handle);
-	uint64_t was;
 
 	if (!slot || !c_may_change(slot, &s->stop))
 		return false;
-	was = os_load_relaxed(&slot->cells[cell]);
-	if (!c_section_commit(&slot->cells[cell], word))
-		return false;
-	*old = was;
-	return true;
+	return c_section_exchange(&slot->cells[cell], word, old);
 }
 
 #endif
