@@ -107,7 +107,7 @@ bool guard_explain(const void *address, const void *context)
 	report = debug_begin(name_of(miss.slot), miss.what);
 	if (report) {
 		tell_miss(report, &miss, &fault);
-		os_record_end(report);
+		os_record_end(report, false);
 	}
 	os_write_kept_at_fault();
 	return true;

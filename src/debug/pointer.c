@@ -99,7 +99,7 @@ static void explain_object(struct slab_cache *cache, const struct slab *slab, co
 	os_record_add(report, " of cache %s\n", cache->name);
 	if (!cache->extra || slab_is_prepared(cache, slab, slab_index(cache, slab, object)))
 		debug_tell_object(report, &fault);
-	os_record_end(report);
+	os_record_end(report, false);
 	os_report_kept();
 }
 

@@ -236,7 +236,7 @@ void debug_report(const struct debug_fault *fault, const char *what, const char 
 	os_record_add(
 		report, "FIX %s: %s\nTRY %s: %s%s\n", name, fault->fix, name, advice,
 		users || !has_object ? "" : "; slab_debug with U shows who allocated and freed it");
-	os_record_end(report);
+	os_record_end(report, false);
 }
 
 void debug_report_state(const struct debug_fault *fault, uint32_t state, const char *advice)

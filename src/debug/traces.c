@@ -259,6 +259,6 @@ void debug_report_leaks(struct slab_cache *cache, const char *when)
 	if (traces.nr_groups > MOST_GROUPS)
 		os_record_add(report, "%u more place%s\n", traces.nr_groups - MOST_GROUPS,
 			      os_plural(traces.nr_groups - MOST_GROUPS));
-	os_record_end(report);
+	os_record_end(report, false);
 	debug_traces_end(&traces);
 }

@@ -86,7 +86,7 @@ static void keep_misuse(uint32_t n, const char *format, va_list arguments)
 		if (os_stack(stack, sizeof(stack)))
 			os_record_add(record, "; called from%s", stack);
 		record->last = os_options.panic_on_warn;
-		os_record_end(record);
+		os_record_end(record, false);
 	}
 }
 

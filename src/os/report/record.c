@@ -122,7 +122,7 @@ static void make_ready(struct os_record *record, uintptr_t state)
 	os_fetch_add(&os_reports_kept, 1);
 }
 
-static void end(struct os_record *record, bool once)
+void os_record_end(struct os_record *record, bool once)
 {
 	if (!record)
 		return;
@@ -136,16 +136,6 @@ static void end(struct os_record *record, bool once)
 		os_store_release(&record->state, FREE);
 	else
 		make_ready(record, os_self() | READY);
-}
-
-void os_record_end(struct os_record *record)
-{
-	end(record, false);
-}
-
-void os_record_end_once(struct os_record *record)
-{
-	end(record, true);
 }
 
 /* --- writing ---------------------------------------------------------------------------------- */

@@ -53,10 +53,9 @@ void os_record_add(struct os_record *record, const char *format, ...)
 /* Add a line for each of n return addresses of os_stack_walk(). */
 void os_record_stack(struct os_record *record, const uintptr_t *ip, unsigned int n) OS_COLD;
 
-/* The report is complete: os_report_kept() writes it. Adds a missing line feed. */
-void os_record_end(struct os_record *record) OS_COLD;
-/* End the report, but drop it if one of this thread with the same text waits already. */
-void os_record_end_once(struct os_record *record) OS_COLD;
+/* The report is complete: os_report_kept() writes it. Adds a missing line feed. `once`: drop it if
+ * one of this thread with the same text waits already. */
+void os_record_end(struct os_record *record, bool once) OS_COLD;
 
 /* In a forked child: forget the reports of other threads. */
 void os_records_after_fork(void);

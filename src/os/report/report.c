@@ -48,7 +48,7 @@ static void keep_line(bool last, const char *format, va_list arguments)
 	struct os_record *record = os_record_claim(last);
 
 	os_record_line(record, format, arguments);
-	os_record_end_once(record);
+	os_record_end(record, true);
 }
 
 /* Kept reports are written first, which frees their places. */

@@ -78,7 +78,7 @@ static void make_long(const char *about, int lines)
 	for (int i = 0; i < lines; i++)
 		os_record_add(report, "line %02d of %s ...............................\n", i,
 			      about);
-	os_record_end(report);
+	os_record_end(report, false);
 }
 
 /* Nobody reads, so what does not fit into the pipe waits; each line arrives whole, once, in
@@ -156,7 +156,7 @@ static void long_line(const char *kind)
 	struct os_record *report = os_record_begin("a cache", kind);
 
 	os_record_add(report, "of many %s\n", kind);
-	os_record_end(report);
+	os_record_end(report, false);
 	os_report_kept();
 }
 

@@ -65,7 +65,7 @@ static void long_line(const char *kind)
 	struct os_record *report = os_record_begin("a cache", kind);
 
 	os_record_add(report, "of many %s\n", kind);
-	os_record_end(report);
+	os_record_end(report, false);
 	os_report_kept();
 }
 
