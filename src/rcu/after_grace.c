@@ -195,8 +195,8 @@ struct sheaf *rcu_take_all(struct sheaf_rcu *rcu)
 	uint64_t done = grace_done(rcu->user.grace);
 	struct sheaf *list = NULL, *sheaf;
 
-	rcu_queues_for_each (rcu, i)
-		while ((sheaf = rcu_queue_take(&rcu->queues[i], done, RCU_NEWEST, true)) != NULL) {
+	rcu_queues_for_each (rcu, queue)
+		while ((sheaf = rcu_queue_take(queue, done, RCU_NEWEST, true)) != NULL) {
 			sheaf = freed(rcu, sheaf);
 			sheaf->next = list;
 			list = sheaf;
@@ -241,24 +241,17 @@ void rcu_flush_passed(struct grace_user *user, bool all)
 
 	if (!all && !trim_is_due(rcu))
 		return;
-	rcu_queues_for_each (rcu, i) {
-		struct rcu_queue *queue = &rcu->queues[i];
-
+	rcu_queues_for_each (rcu, queue)
 		if (!rcu_queue_is_empty(queue))
 			flush_queue(rcu, queue,
 				    all ? beyond_use(rcu, queue) : too_much(rcu, queue));
-	}
 }
 
 void sheaf_for_each_retired(struct sheaf_cache *cache, sheaf_visit *visit, void *data)
 {
 	struct sheaf_rcu *rcu = sheaf_rcu_of(cache);
 
-	if (!rcu)
-		return;
-	rcu_queues_for_each (rcu, i) {
-		struct rcu_queue *queue = &rcu->queues[i];
-
+	rcu_queues_for_each (rcu, queue) {
 		/* No thread locks a queue of an inactive cache: see fork in rcu_free.h. */
 		if (rcu_queue_is_empty(queue))
 			continue;

@@ -203,7 +203,7 @@ static void wait_for_hands(struct sheaf_rcu *rcu)
 /* In this order: a sheaf that leaves hands or slots while we look is then seen where it went. */
 static bool sheaves_wait(struct grace_user *user)
 {
-	const struct sheaf_rcu *rcu = (struct sheaf_rcu *)user;
+	struct sheaf_rcu *rcu = (struct sheaf_rcu *)user;
 	const struct sheaf_cache *cache = rcu->cache;
 
 	rows_for_each (cache->at.handle, row) {
@@ -214,8 +214,8 @@ static bool sheaves_wait(struct grace_user *user)
 	}
 	if (is_due(rcu, 0))
 		return true;
-	rcu_queues_for_each (rcu, i)
-		if (!rcu_queue_is_empty(&rcu->queues[i]))
+	rcu_queues_for_each (rcu, queue)
+		if (!rcu_queue_is_empty(queue))
 			return true;
 	return false;
 }
@@ -284,11 +284,7 @@ void sheaf_rcu_count(struct sheaf_cache *cache, uint64_t *waiting, uint64_t *pas
 	struct sheaf_rcu *rcu = sheaf_rcu_of(cache);
 
 	*waiting = *passed = 0;
-	if (!rcu)
-		return;
-	rcu_queues_for_each (rcu, i) {
-		struct rcu_queue *queue = &rcu->queues[i];
-
+	rcu_queues_for_each (rcu, queue) {
 		rcu_queue_settle(queue, grace_done(rcu->user.grace));
 		*waiting += os_load_relaxed(&queue->n_waiting);
 		*passed += os_load_relaxed(&queue->n_passed);
@@ -305,21 +301,15 @@ static void act_on_queues(struct grace_user *user, void *data)
 	os_fork_act *const *act = data;
 	struct sheaf_rcu *rcu = rcu_of_user(user);
 
-	if (!rcu)
-		return;
-	rcu_queues_for_each (rcu, i)
-		(*act)(&rcu->queues[i].lock, &rcu->queues[i].locked_by_fork);
+	rcu_queues_for_each (rcu, queue)
+		(*act)(&queue->lock, &queue->locked_by_fork);
 }
 
 static void reset_queues(struct grace_user *user, void *lost)
 {
 	struct sheaf_rcu *rcu = rcu_of_user(user);
 
-	if (!rcu)
-		return;
-	rcu_queues_for_each (rcu, i) {
-		struct rcu_queue *queue = &rcu->queues[i];
-
+	rcu_queues_for_each (rcu, queue) {
 		if (queue->locked_by_fork || !os_lock_held(&queue->lock))
 			continue;
 		*queue = (struct rcu_queue){0};

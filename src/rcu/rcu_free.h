@@ -106,8 +106,17 @@ static inline unsigned int rcu_queues_from(const struct sheaf_rcu *rcu, unsigned
 			return i + (unsigned int)__builtin_ctzll(used >> i % rcu->per_node);
 	return i;
 }
-#define rcu_queues_for_each(rcu, i)                                                                \
-	for (unsigned int i = 0; (i = rcu_queues_from((rcu), i)) < rcu_nr_queues(rcu); i++)
+
+/* That queue, or NULL; also for NULL, of a cache that never had retired objects. */
+static inline struct rcu_queue *rcu_queue_from(struct sheaf_rcu *rcu, unsigned int i)
+{
+	if (rcu)
+		i = rcu_queues_from(rcu, i);
+	return rcu && i < rcu_nr_queues(rcu) ? &rcu->queues[i] : NULL;
+}
+#define rcu_queues_for_each(rcu, queue)                                                            \
+	for (struct rcu_queue *queue = rcu_queue_from((rcu), 0); queue;                            \
+	     queue = rcu_queue_from((rcu), (unsigned int)(queue - (rcu)->queues) + 1))
 
 static inline uint64_t rcu_bytes_of(const struct sheaf_rcu *rcu, const struct sheaf *sheaf)
 {
