@@ -290,8 +290,6 @@ bool barn_put_full(struct sheaf_cache *cache, unsigned int node, struct sheaf *s
 		done = barn_search_shard(&s, cpu);
 		if (!done)
 			barn_note_imbalance(cache, cpu, true);
-	} else if (!os_load_relaxed(&s.barn->nr_used)) {
-		return false;
 	}
 	if (!done && !os_load_relaxed(&s.barn->found_none[BARN_ROOM]))
 		done = search_all(&s, BARN_ROOM);

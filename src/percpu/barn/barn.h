@@ -165,7 +165,8 @@ void barn_finish(struct sheaf_cache *cache, struct barn_cell *cell, struct sheaf
  * Put a sheaf into this CPU's shard, the node's blocks or, if it is full, another CPU's shard.
  * Returns false if they are at their limits. *displaced: NULL, or the empty sheaf that was in the
  * only place for the full one. A full one goes to the node of its objects; if that is another one,
- * there is no room if no CPU of that node has used the cache: nobody would take the sheaf out.
+ * there is no room if no CPU of that node has used the cache, so that it has no barn: nobody would
+ * take the sheaf out.
  */
 bool barn_put_full(struct sheaf_cache *cache, unsigned int node, struct sheaf *sheaf,
 		   struct sheaf **displaced);
