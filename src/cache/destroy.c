@@ -169,8 +169,6 @@ static bool give_up_name(struct kmem_cache *s)
 
 SHEAF_PUBLIC void kmem_cache_destroy(struct kmem_cache *s)
 {
-	OS_KEEP_ERRNO;
-
 	if (!s || !give_up_name(s))
 		return;
 	if (make_empty(s))

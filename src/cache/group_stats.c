@@ -100,7 +100,6 @@ static void read_root(void *out, struct kmem_group *g)
 SHEAF_PUBLIC int __kmem_group_stats(struct kmem_group *g, struct kmem_group_stats *out, size_t size)
 {
 	struct kmem_group_stats own;
-	OS_KEEP_ERRNO;
 
 	if (g && !group_check(g, "kmem_group_stats"))
 		return -EINVAL;
@@ -117,7 +116,6 @@ SHEAF_PUBLIC int __kmem_group_stats(struct kmem_group *g, struct kmem_group_stat
 SHEAF_PUBLIC int kmem_group_count_objects(struct kmem_group *g, uint64_t *objects, uint64_t *bytes)
 {
 	struct own own = {.of = g ? g : &groups.root};
-	OS_KEEP_ERRNO;
 
 	if (g && !group_check(g, "kmem_group_count_objects"))
 		return -EINVAL;
@@ -170,7 +168,6 @@ static void compare(void *data, struct kmem_group *g)
 SHEAF_PUBLIC int kmem_group_verify(void)
 {
 	struct comparison comparison = {.faults = 0};
-	OS_KEEP_ERRNO;
 
 	if (!groups_exist())
 		return 0;

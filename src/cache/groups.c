@@ -52,7 +52,6 @@ SHEAF_PUBLIC struct kmem_group *__kmem_group_create(const char *name, struct kme
 {
 	struct kmem_group_args own;
 	struct kmem_group *g = NULL;
-	OS_KEEP_ERRNO;
 
 	if (!name) {
 		name = "(no name)";
@@ -70,7 +69,6 @@ SHEAF_PUBLIC int __kmem_group_set_limits(struct kmem_group *g, const struct kmem
 					 size_t size)
 {
 	struct kmem_group_args own;
-	OS_KEEP_ERRNO;
 	int result = -EINVAL;
 
 	if (!g)

@@ -179,7 +179,6 @@ static void start_thread(void)
 void housekeep(void)
 {
 	uint32_t now, last = os_load_relaxed(&decay_time.last);
-	OS_KEEP_ERRNO;
 
 	if (!begin_round(&now))
 		return;

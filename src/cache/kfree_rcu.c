@@ -136,7 +136,6 @@ bool cache_retire(struct kmem_cache *s, void *object, const char *call)
 static OS_COLD void retire_slow(struct kmem_cache *s, void *object, size_t offset)
 {
 	const char *call = offset == RCU_NO_HEAD ? "kmem_cache_free_rcu" : "kfree_rcu";
-	OS_KEEP_ERRNO;
 
 	/* A hardened cache checks the object first. */
 	if (s && !cache_is_hardened(s) && sheaf_push_remote((char *)s, object, true))
@@ -249,7 +248,6 @@ static void retire_or_wait(struct kmem_cache *s, void *object)
 static OS_NOINLINE void retire_sleeping(void *object)
 {
 	struct kmem_cache *s = owner_of(object);
-	OS_KEEP_ERRNO;
 
 	if (ZERO_OR_NULL_PTR(object) || (s && push_called(s, object)))
 		return;
@@ -276,8 +274,6 @@ static void barrier(struct grace *grace)
 
 SHEAF_PUBLIC void kvfree_rcu_barrier(void)
 {
-	OS_KEEP_ERRNO;
-
 	grace_for_each(barrier);
 	cache_leave();
 }
@@ -285,7 +281,6 @@ SHEAF_PUBLIC void kvfree_rcu_barrier(void)
 SHEAF_PUBLIC void kvfree_rcu_barrier_on_cache(struct kmem_cache *s)
 {
 	struct sheaf_rcu *rcu;
-	OS_KEEP_ERRNO;
 
 	if (cache_is_gone(s, "kvfree_rcu_barrier_on_cache"))
 		return;

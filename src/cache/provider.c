@@ -19,7 +19,6 @@ SHEAF_PUBLIC int sheaf_rcu_register(const struct sheaf_rcu_ops *ops)
 {
 	struct sheaf_rcu_ops own;
 	const char *wrong = provider_read(&own, ops);
-	OS_KEEP_ERRNO;
 	bool memory, done;
 	struct grace *grace;
 

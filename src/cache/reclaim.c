@@ -229,8 +229,6 @@ static bool is_above(size_t hard)
 
 SHEAF_PUBLIC int sheaf_set_limits(size_t soft, size_t hard)
 {
-	OS_KEEP_ERRNO;
-
 	if (hard && soft > hard) {
 		os_misuse(NULL,
 			  "sheaf_set_limits(%zu, %zu): the soft limit is above the hard one; "
@@ -256,7 +254,6 @@ SHEAF_PUBLIC int sheaf_set_limits(size_t soft, size_t hard)
 /* Takes the locks of kmem_cache_shrink(), cache by cache: each is pinned meanwhile. */
 SHEAF_PUBLIC size_t sheaf_trim(size_t keep)
 {
-	OS_KEEP_ERRNO;
 	size_t before;
 
 	if (!os_load_acquire(&caches.ready))

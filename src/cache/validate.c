@@ -85,7 +85,6 @@ int cache_validate(struct kmem_cache *s)
 
 SHEAF_PUBLIC int kmem_cache_validate(struct kmem_cache *s)
 {
-	OS_KEEP_ERRNO;
 	int faults = -EINVAL;
 
 	if (list_pin(s)) {

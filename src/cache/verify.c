@@ -232,7 +232,6 @@ int check_held(struct kmem_cache *s, int (*check_it)(struct kmem_cache *s))
 
 SHEAF_PUBLIC int kmem_cache_verify(struct kmem_cache *s)
 {
-	OS_KEEP_ERRNO;
 	int faults;
 
 	if (cache_is_null(s, "kmem_cache_verify"))
