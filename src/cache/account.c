@@ -4,7 +4,6 @@
 
 #include "cache/block.h"
 #include "cache/reclaim.h"
-#include "debug/guard.h"
 #include "percpu/percpu.h"
 #include "rcu/rcu_free.h"
 

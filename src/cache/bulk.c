@@ -4,8 +4,8 @@
 
 #include "cache/account.h"
 #include "cache/block.h"
-#include "cache/checked.h"
 #include "cache/hardened.h"
+#include "cache/paths.h"
 #include "cache/reclaim.h"
 #include "os/rseq.h"
 #include "percpu/percpu.h"

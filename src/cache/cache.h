@@ -5,8 +5,7 @@
  *
  *     process.h    the process: first use, fork, exit
  *     calls.h      the calls of a cache: fast.c, table.c
- *     paths.h      allocating and freeing: fast.c, slow.c, bulk.c, nolock.c
- *     checked.h    objects of debug caches, and guarded ones
+ *     paths.h      allocating and freeing: fast.c, slow.c, bulk.c, nolock.c, checked.c
  *     block.h      objects and large blocks, for calls that get any pointer; retired ones
  *
  * Invariants

@@ -12,7 +12,7 @@
 #include <sheaf/debug.h>
 
 #include "cache/account.h"
-#include "cache/checked.h"
+#include "cache/paths.h"
 #include "cache/reclaim.h"
 #include "percpu/percpu.h"
 #include "percpu/rows.h"

@@ -7,9 +7,8 @@
 #include "cache/housekeeping.h"
 #include "cache/list.h"
 #include "cache/publish.h"
-#include "debug/guard.h"
 #include "os/sized.h"
-#include "percpu/barn/limits.h"
+#include "percpu/barn/barn.h"
 #include "percpu/rows.h"
 #include "slab/rcu_free_slab.h"
 

@@ -7,7 +7,6 @@
 #include "cache/list.h"
 #include "cache/publish.h"
 #include "cache/verify.h"
-#include "debug/guard.h"
 #include "percpu/barn/barn.h"
 #include "percpu/rows.h"
 #include "percpu/sheaf.h"

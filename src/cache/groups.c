@@ -4,7 +4,6 @@
 #include "cache/account.h"
 #include "cache/block.h"
 #include "cache/list.h"
-#include "debug/guard.h"
 #include "os/sized.h"
 #include "page/page.h"
 

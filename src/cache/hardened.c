@@ -3,7 +3,6 @@
 #include "cache/hardened.h"
 
 #include "cache/account.h"
-#include "debug/guard.h"
 #include "os/section_c.h"
 #include "page/object_marks.h"
 

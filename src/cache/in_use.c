@@ -8,7 +8,6 @@
 
 #include "cache/account.h"
 #include "cache/verify.h"
-#include "debug/guard.h"
 
 /* What is in use is charged, or nobody ever paid for it. */
 static void find_uncharged(struct check *check, struct slab *slab)

@@ -15,8 +15,8 @@
 
 #include "cache/account.h"
 #include "cache/block.h"
-#include "cache/checked.h"
 #include "cache/hardened.h"
+#include "cache/paths.h"
 #include "os/rseq.h"
 #include "percpu/remote.h"
 #include "rcu/rcu_free.h"

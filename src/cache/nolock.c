@@ -3,8 +3,8 @@
  * try-lock. */
 
 #include "cache/account.h"
-#include "cache/checked.h"
 #include "cache/hardened.h"
+#include "cache/paths.h"
 #include "percpu/percpu.h"
 #include "percpu/stat.h"
 

@@ -10,7 +10,6 @@
 #include "cache/account.h"
 #include "cache/hardened.h"
 #include "cache/reclaim.h"
-#include "debug/guard.h"
 
 /* The fields that the public header's pop uses. A cache's address is its handle. */
 _Static_assert(offsetof(struct sheaf_lent, by) == offsetof(struct sheaf, lent_by) &&

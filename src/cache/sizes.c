@@ -10,7 +10,7 @@
 #include "cache/housekeeping.h"
 #include "cache/list.h"
 #include "cache/publish.h"
-#include "percpu/barn/limits.h"
+#include "percpu/barn/barn.h"
 
 SHEAF_PUBLIC unsigned int kmem_cache_size(struct kmem_cache *s)
 {

@@ -3,8 +3,8 @@
  * requests for a node. */
 
 #include "cache/account.h"
-#include "cache/checked.h"
 #include "cache/hardened.h"
+#include "cache/paths.h"
 #include "cache/reclaim.h"
 #include "os/probe.h"
 #include "percpu/drain.h"

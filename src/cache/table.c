@@ -9,7 +9,6 @@
 #include "cache/account.h"
 #include "cache/hardened.h"
 #include "cache/publish.h"
-#include "debug/guard.h"
 #include "os/probe.h"
 #include "os/section_c.h"
 #include "page/limit.h"

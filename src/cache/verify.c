@@ -11,7 +11,6 @@
 #include "cache/verify.h"
 #include "cache/paths.h"
 
-#include "debug/guard.h"
 #include "os/memory.h"
 #include "os/sort.h"
 #include "percpu/drain.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* kmalloc() and kfree() in any context: see src/cache/nolock.c. */
-#include "cache/checked.h"
+#include "cache/paths.h"
 #include "kmalloc/kmalloc.h"
 
 static unsigned int wanted_node(int node)

@@ -94,7 +94,7 @@ struct sheaf {
 			uint16_t place;
 		};
 		uint64_t number;     /* while it waits for a grace period */
-		uint64_t taken_from; /* while a drain owns it: see src/percpu/taken.h */
+		uint64_t taken_from; /* while a drain owns it: see src/percpu/taken.c */
 		struct sheaf *prev;  /* and after the drain: the next older one, or NULL */
 	};
 	void *objects[];

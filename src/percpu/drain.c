@@ -38,7 +38,6 @@
 #include "percpu/rows.h"
 #include "percpu/sheaf.h"
 #include "percpu/stat.h"
-#include "percpu/taken.h"
 #include "slab/drain_marks.h"
 
 struct os_lock sheaf_drains = OS_LOCK_INIT(OS_RANK_DRAIN);

@@ -34,7 +34,6 @@
 #include "os/machine.h"
 #include "percpu/barn/barn.h"
 #include "percpu/barn/budget.h"
-#include "percpu/barn/limits.h"
 #include "percpu/sheaf.h"
 
 /* Larger sheaves are worth their memory only in a busy cache. 1024 exchanges of 60 objects are

@@ -8,7 +8,6 @@
 #include "percpu/barn/barn.h"
 #include "percpu/drain.h"
 #include "percpu/rows.h"
-#include "percpu/taken.h"
 #include "slab/drain_marks.h"
 
 static void begin_counts(const struct slot *slot)

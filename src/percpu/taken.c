@@ -8,10 +8,11 @@
  *  2. Only the drain calls these, while its stop word is set and all older sections have ended, or,
  *     on the trylock backend, with the slot locked; or a child of fork(), which has one thread.
  */
-#include "percpu/taken.h"
 #include "os/assert.h"
 #include "os/atomic.h"
+#include "percpu/drain.h"
 #include "percpu/remote.h"
+#include "percpu/rows.h"
 
 static void push_taken(struct sheaf **list, struct sheaf *sheaf, unsigned int row,
 		       unsigned int place)

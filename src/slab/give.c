@@ -11,7 +11,6 @@
 #include "os/assert.h"
 #include "os/atomic.h"
 #include "slab/drain_marks.h"
-#include "slab/pages.h"
 #include "slab/partial.h"
 #include "slab/slab.h"
 #include "slab/stat.h"

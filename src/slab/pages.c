@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Makes slabs of pages, and returns the pages; see pages.h. */
-#include "slab/pages.h"
+/* Makes slabs of pages, and returns the pages; see partial.h. */
 
 #include <string.h>
 

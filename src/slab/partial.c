@@ -6,7 +6,6 @@
 #include "os/atomic.h"
 #include "page/pool.h"
 #include "slab/drain_marks.h"
-#include "slab/pages.h"
 #include "slab/stat.h"
 
 struct slab_node *partial_node(struct slab_cache *cache, unsigned int node)

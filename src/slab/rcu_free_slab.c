@@ -3,7 +3,7 @@
 #include "slab/rcu_free_slab.h"
 
 #include "page/pool.h"
-#include "slab/pages.h"
+#include "slab/partial.h"
 
 /*
  * While a slab waits, all its bits stay set, so that a double free is found. There are two places

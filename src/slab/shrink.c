@@ -7,7 +7,6 @@
 #include "os/atomic.h"
 #include "os/machine.h"
 #include "slab/drain_marks.h"
-#include "slab/pages.h"
 #include "slab/partial.h"
 #include "slab/slab.h"
 

@@ -11,7 +11,6 @@
 #include "os/enter_program.h"
 #include "os/machine.h"
 #include "os/tsan.h"
-#include "slab/pages.h"
 #include "slab/partial.h"
 #include "slab/shuffle.h"
 #include "slab/slab.h"

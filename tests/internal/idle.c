@@ -20,7 +20,6 @@
 #include "page/page.h"
 #include "percpu/barn/barn.h"
 #include "percpu/barn/budget.h"
-#include "percpu/barn/limits.h"
 #include "percpu/drain.h"
 #include "percpu/rows.h"
 #include "percpu/sheaf.h"

@@ -7,7 +7,6 @@
 #include "cache/cache.h"
 #include "os/machine.h"
 #include "percpu/barn/barn.h"
-#include "percpu/barn/limits.h"
 #include "percpu/sheaf.h"
 #include "sim/sim.h"
 

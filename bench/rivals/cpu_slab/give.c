@@ -2,7 +2,6 @@
 /* Frees to slabs that are not this CPU's, and the release of slabs. See cpu_slab.c. */
 #include "internal.h"
 #include "section.h"
-#include "slab/pages.h"
 #include "slab/partial.h"
 
 /* Under the lock of the slab's node, put a held slab on its list; false if it must be freed. */

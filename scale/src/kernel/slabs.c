@@ -2,7 +2,6 @@
 /* Slabs with a freelist through their objects, and the nodes' partial lists. See kernel.h, K2. */
 #include "os/atomic.h"
 #include "scale/src/kernel/kernel.h"
-#include "slab/pages.h"
 #include "slab/partial.h"
 
 #define NONE		   0xffffu

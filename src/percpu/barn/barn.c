@@ -8,7 +8,6 @@
 #include "page/pool.h"
 #include "percpu/barn/budget.h"
 #include "percpu/barn/cells.h"
-#include "percpu/barn/limits.h"
 #include "percpu/sheaf.h"
 
 static struct cells shard_of(struct sheaf_cache *cache, unsigned int cpu, bool of_other)

@@ -4,7 +4,6 @@
 #include "os/machine.h"
 #include "percpu/barn/barn.h"
 #include "percpu/barn/budget.h"
-#include "percpu/barn/limits.h"
 #include "slab/drain_marks.h"
 
 bool barn_next_cells(struct sheaf_cache *cache, struct barn_walk *walk)

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Capacities and limits; see limits.h, and barn.h for the limits of a barn. */
-#include "percpu/barn/limits.h"
+/* Capacities and limits; see barn.h. */
 
 #include <string.h>
 

@@ -14,7 +14,6 @@
 #include "cache/cache.h"
 #include "kit/unit.h"
 #include "os/machine.h"
-#include "percpu/barn/limits.h"
 #include "percpu/sheaf.h"
 #include "slab/drain_marks.h"
 

@@ -19,7 +19,6 @@
 #include "os/section.h"
 #include "percpu/barn/barn.h"
 #include "percpu/barn/budget.h"
-#include "percpu/barn/limits.h"
 #include "percpu/sheaf.h"
 
 #define ROW	3
