@@ -27,6 +27,7 @@
 #include "page/pool.h"
 #include "percpu/barn/budget.h"
 #include "percpu/drain.h"
+#include "percpu/idle.h"
 #include "percpu/rows.h"
 #include "rcu/any.h"
 #include "rcu/rcu_free.h"
