@@ -4,7 +4,6 @@
 
 #include "cache/block.h"
 #include "cache/reclaim.h"
-#include "percpu/percpu.h"
 #include "rcu/rcu_free.h"
 
 #define RECLAIMS 16 /* calls of one group's callback for one allocation */

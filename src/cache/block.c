@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Which kind of block a pointer leads to, and how it is freed; see block.h. */
 #include "cache/block.h"
-#include "cache/paths.h"
 
 #include "cache/hardened.h"
 #include "os/memory.h"

@@ -4,7 +4,6 @@
 
 #include "cache/account.h"
 #include "cache/hardened.h"
-#include "cache/paths.h"
 #include "percpu/percpu.h"
 #include "percpu/stat.h"
 

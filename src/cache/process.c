@@ -24,7 +24,6 @@
 #include "os/should_fail.h"
 #include "page/limit.h"
 #include "page/map_kept.h"
-#include "page/pool.h"
 #include "percpu/barn/budget.h"
 #include "percpu/drain.h"
 #include "percpu/idle.h"

@@ -4,7 +4,6 @@
 
 #include "cache/account.h"
 #include "cache/hardened.h"
-#include "cache/paths.h"
 #include "cache/reclaim.h"
 #include "os/probe.h"
 #include "percpu/drain.h"

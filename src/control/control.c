@@ -20,7 +20,6 @@
  *
  * Locks: those of the calls. Callers: src/cache/, by cache_leave().
  */
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -29,7 +28,6 @@
 #include "cache/list.h"
 #include "cache/verify.h"
 #include "debug/slab_debug.h"
-#include "os/atomic.h"
 #include "os/channel.h"
 #include "stats/stats.h"
 

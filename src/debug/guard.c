@@ -6,13 +6,12 @@
  * slots have been used. A class gets at most half of all chunks, so that small objects leave room
  * for large ones. The slots of a class are numbered across all its chunks.
  */
-#include <string.h>
 
+#include "os/guard.h"
 #include "debug/guard_slot.h"
 #include "debug/sample.h"
 #include "os/assert.h"
 #include "os/atomic.h"
-#include "os/guard.h"
 #include "os/machine.h"
 #include "os/memory.h"
 #include "os/options/options.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* Reports about accesses that were refused, in the form of debug/report.h. */
-#include <string.h>
 
 #include "debug/guard_slot.h"
 #include "debug/report.h"

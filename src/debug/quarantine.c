@@ -30,7 +30,6 @@
  */
 #include "debug/object.h"
 #include "os/assert.h"
-#include "os/atomic.h"
 #include "os/machine.h"
 #include "os/memory.h"
 #include "os/options/options.h"

@@ -38,7 +38,6 @@
 
 #include <sheaf/group.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "os/atomic.h"

@@ -3,7 +3,6 @@
 #include "group/group.h"
 #include "group/stock.h"
 #include "os/assert.h"
-#include "os/enter_program.h"
 #include "os/machine.h"
 
 #define MOST ((size_t)1 << 62) /* no process has as many bytes */

@@ -2,11 +2,8 @@
 /* The tree of groups: places, numbers and references; see group.h. For all groups: all.c. */
 #include "group/group.h"
 
-#include <string.h>
-
 #include "group/stock.h"
 #include "os/assert.h"
-#include "os/enter_program.h"
 #include "os/machine.h"
 #include "os/report/report.h"
 #include "page/pool.h"

@@ -28,7 +28,6 @@
 #define SHEAF_OS_CHANNEL_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "os/compiler.h"

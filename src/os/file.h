@@ -18,8 +18,6 @@
 #include <stdint.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include "os/atomic.h"
 #include "os/should_fail.h"

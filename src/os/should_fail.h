@@ -15,6 +15,8 @@
 
 #include <errno.h>
 #include <stdbool.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "os/atomic.h"
 

@@ -2,7 +2,6 @@
 /* See range.h. Each range has its own lock, so it adds what changed since it was last shown. */
 #include "page/range.h"
 
-#include "os/assert.h"
 #include "os/atomic.h"
 #include "os/counters.h"
 #include "os/memory.h"

@@ -36,7 +36,6 @@
 #include "percpu/in_hand.h"
 #include "percpu/remote.h"
 #include "percpu/rows.h"
-#include "percpu/sheaf.h"
 #include "percpu/stat.h"
 #include "slab/drain_marks.h"
 

@@ -5,8 +5,6 @@
 #include <string.h>
 
 #include "os/assert.h"
-#include "os/atomic.h"
-#include "os/machine.h"
 #include "os/view.h"
 #include "page/pool.h"
 #include "percpu/barn/barn.h"

@@ -2,13 +2,11 @@
 /* Sheaves without waiting; see percpu.h. */
 #include "percpu/percpu.h"
 
-#include "os/atomic.h"
 #include "os/machine.h"
 #include "os/report/report.h"
 #include "percpu/barn/barn.h"
 #include "percpu/in_hand.h"
 #include "percpu/rows.h"
-#include "percpu/sheaf.h"
 #include "percpu/stat.h"
 #include "slab/drain_marks.h"
 

@@ -20,7 +20,6 @@
 #include "percpu/idle.h"
 #include "percpu/in_hand.h"
 #include "percpu/rows.h"
-#include "percpu/sheaf.h"
 #include "percpu/stat.h"
 #include "slab/drain_marks.h"
 

@@ -9,7 +9,6 @@
 #include "percpu/barn/barn.h"
 #include "percpu/in_hand.h"
 #include "percpu/rows.h"
-#include "percpu/sheaf.h"
 #include "percpu/stat.h"
 #include "slab/drain_marks.h"
 

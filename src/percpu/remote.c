@@ -2,16 +2,12 @@
 /* Objects of other nodes on their way home; see remote.h. */
 #include "percpu/remote.h"
 
-#include "os/assert.h"
-#include "os/atomic.h"
-#include "os/machine.h"
 #include "percpu/barn/barn.h"
 #include "percpu/barn/budget.h"
 #include "percpu/idle.h"
 #include "percpu/in_hand.h"
 #include "percpu/percpu.h"
 #include "percpu/rows.h"
-#include "percpu/stat.h"
 #include "slab/drain_marks.h"
 
 /* Hand a full sheaf over to the node of its objects. Returns an empty one in its place, or NULL. */

@@ -6,7 +6,6 @@
 
 #include "os/assert.h"
 #include "os/counters.h"
-#include "os/machine.h"
 #include "os/memory.h"
 #include "page/page.h"
 

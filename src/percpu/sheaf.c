@@ -2,8 +2,6 @@
 /* Whole sheaves in hand: allocation, hand-over, flush, free. See sheaf.h. */
 #include "percpu/sheaf.h"
 
-#include "os/assert.h"
-#include "os/atomic.h"
 #include "os/machine.h"
 #include "os/probe.h"
 #include "page/pool.h"

@@ -6,7 +6,6 @@
 #include "os/machine.h"
 #include "os/probe.h"
 #include "page/pool.h"
-#include "percpu/drain.h"
 #include "percpu/in_hand.h"
 #include "percpu/remote.h"
 #include "percpu/rows.h"

@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <signal.h>
-#include <stddef.h>
 #include <sys/syscall.h>
 #include <ucontext.h>
 #include <unistd.h>

@@ -3,17 +3,14 @@
 #include "os/memory.h"
 
 #include <errno.h>
-#include <stdint.h>
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/sysinfo.h>
-#include <unistd.h>
 
 #include "os/atomic.h"
 #include "os/linux/linux.h"
-#include "os/machine.h"
 #include "os/report/report.h"
 #include "os/should_fail.h"
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* Memory policies: which node a thread prefers, and which one memory is to come from. */
 #include <linux/mempolicy.h>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 #include "os/machine.h"
 #include "os/memory.h"

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "os/atomic.h"
 #include "os/machine.h"
 #include "os/options/option.h"
 #include "os/report/report.h"

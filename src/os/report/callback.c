@@ -2,8 +2,6 @@
 /* The program's callback for reports; see callback.h. */
 #include "os/report/callback.h"
 
-#include <stdint.h>
-
 #include "os/assert.h"
 #include "os/atomic.h"
 #include "os/enter_program.h"

@@ -4,7 +4,6 @@
 
 #include <stdarg.h>
 
-#include "os/atomic.h"
 #include "os/options/options.h"
 #include "os/report/record.h"
 #include "os/report/sink.h"

@@ -34,7 +34,6 @@
 #ifndef SHEAF_OS_REPORT_H
 #define SHEAF_OS_REPORT_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 

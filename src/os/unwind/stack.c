@@ -6,7 +6,6 @@
 #include <errno.h>
 #include <link.h>
 #include <stdbool.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 

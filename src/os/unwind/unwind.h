@@ -24,7 +24,6 @@
 
 #include <dlfcn.h>
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 /* The registers of a function after a return to it. A walk begins with zeros and UNWIND_HERE. */

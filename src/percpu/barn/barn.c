@@ -4,11 +4,9 @@
 
 #include "os/assert.h"
 #include "os/atomic.h"
-#include "os/machine.h"
 #include "page/pool.h"
 #include "percpu/barn/budget.h"
 #include "percpu/barn/cells.h"
-#include "percpu/sheaf.h"
 
 static struct cells shard_of(struct sheaf_cache *cache, unsigned int cpu, bool of_other)
 {

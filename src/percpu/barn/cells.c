@@ -3,7 +3,6 @@
 #include "percpu/barn/cells.h"
 
 #include "os/assert.h"
-#include "os/atomic.h"
 
 /* Put a cell in transit if it still holds the value that was read. Returns the sheaf, or NULL. */
 static struct sheaf *begin_at(const struct barn_search *s, uintptr_t *at, uintptr_t cell)
