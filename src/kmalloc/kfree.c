@@ -4,7 +4,7 @@
 
 #include "kmalloc/kmalloc.h"
 
-static OS_NOINLINE void free_any(const void *pointer, const char *call)
+static OS_COLD void free_any(const void *pointer, const char *call)
 {
 	cache_free_any(pointer, call);
 	cache_leave();
