@@ -174,7 +174,7 @@ static inline bool may_free(struct kmem_cache *s, const void *object)
 	return !(s->flags & CACHE_CHECK_FREE) || is_object(s, object);
 }
 
-bool hardened_free(struct kmem_cache *s, void *object, const char *call)
+static inline bool free_object(struct kmem_cache *s, void *object, const char *call)
 {
 	if (os_unlikely(!may_free(s, object))) {
 		if (!object || guard_is_ours(object))
@@ -185,6 +185,11 @@ bool hardened_free(struct kmem_cache *s, void *object, const char *call)
 	if (os_unlikely(s->flags & CACHE_ZERO_FREE))
 		cache_zero(s, object);
 	return true;
+}
+
+bool hardened_free(struct kmem_cache *s, void *object, const char *call)
+{
+	return free_object(s, object, call);
 }
 
 bool hardened_retire(struct kmem_cache *s, void *object, const char *call)
@@ -217,7 +222,7 @@ void hardened_free_waited(struct kmem_cache *s, void *object)
 /* What the fast path of a free does not do. */
 static OS_NOINLINE bool free_slowly(struct kmem_cache *s, void *object)
 {
-	bool right = hardened_free(s, object, cache_free_call(s));
+	bool right = free_object(s, object, cache_free_call(s));
 
 	if (right && tsan_is_on())
 		cache_tell_freed(s, object);
