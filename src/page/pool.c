@@ -22,15 +22,9 @@ struct pool_block {
 	struct pool_block *next;
 };
 
-/* With slab_guard_pools: the pages of the last area that are not yet used for any size. Only node
- * 0 has lists then, and its lock protects this. */
-static struct {
-	char *next;
-	size_t left;
-} area;
-
-/* Between two inaccessible pages. */
-static void new_area(void)
+/* With slab_guard_pools: what all sizes share is not the first page, but an area away from objects,
+ * between two inaccessible pages; when it is used up, another one. */
+static void new_area(struct pool *pool)
 {
 	size_t usable = AREA - 2 * os.page_size;
 	char *start = os_reserve(AREA);
@@ -41,25 +35,9 @@ static void new_area(void)
 		os_unreserve(start, AREA);
 		return;
 	}
-	area.next = start + os.page_size;
-	area.left = usable;
-}
-
-/* Pages away from objects. */
-static char *guarded_pages(size_t bytes)
-{
-	char *found = NULL;
-
-	os_lock(&ranges[0].pool.lock);
-	if (area.left < bytes)
-		new_area();
-	if (area.left >= bytes) {
-		found = area.next;
-		area.next += bytes;
-		area.left -= bytes;
-	}
-	os_unlock(&ranges[0].pool.lock);
-	return found;
+	pool->rest = start + os.page_size;
+	pool->left = usable;
+	tools_open(pool->rest, usable);
 }
 
 static char *pages_among_objects(unsigned int node, unsigned int order)
@@ -99,10 +77,8 @@ static unsigned int size_index(size_t size)
 
 static char *new_run(unsigned int node, unsigned int order)
 {
-	char *run = os_options.guard_pools ? guarded_pages(OS_PAGE << order) : NULL;
+	char *run = pages_among_objects(node, order);
 
-	if (!run)
-		run = pages_among_objects(node, order);
 	if (!run)
 		return NULL;
 	tools_open(run, OS_PAGE << order);
@@ -145,16 +121,19 @@ static struct pool_block *carve(unsigned int node, unsigned int index)
 	return (struct pool_block *)run;
 }
 
-/* The first block of a list, or the last one of the rest of the first page. */
+/* The first block of a list, or the last one of what all sizes share. */
 static struct pool_block *unlist(struct pool *pool, unsigned int index)
 {
 	struct pool_block *block = pool->free[index];
 	size_t size = (size_t)1 << (SMALLEST_SHIFT + index);
 
-	if (block)
+	if (block) {
 		pool->free[index] = block->next;
-	else if (size <= pool->left)
-		block = (void *)(pool->rest + (pool->left -= size));
+	} else if (size <= pool->left) {
+		/* Of those of whole pages, pages return to the system. */
+		pool->left = (pool->left - size) & (size < OS_PAGE ? -(size_t)1 : -OS_PAGE);
+		block = (void *)(pool->rest + pool->left);
+	}
 	return block;
 }
 
@@ -165,6 +144,10 @@ static struct pool_block *take_block(unsigned int node, unsigned int index)
 
 	os_lock(&pool->lock);
 	block = unlist(pool, index);
+	if (!block && os_options.guard_pools) {
+		new_area(pool);
+		block = unlist(pool, index);
+	}
 	os_unlock(&pool->lock);
 	return block ? block : carve(node, index);
 }

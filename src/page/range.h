@@ -35,7 +35,7 @@
 struct pool {
 	struct os_lock lock;
 	struct pool_block *free[POOL_SIZES];
-	char *rest; /* of the first page, which all sizes share: `left` bytes */
+	char *rest; /* of the pages that all sizes share: `left` bytes */
 	size_t left;
 } __attribute__((aligned(64)));
 
