@@ -18,9 +18,7 @@ struct idle_stamps *idle_stamps;
 
 bool idle_init(void)
 {
-	if (!idle_stamps)
-		idle_stamps = pool_alloc(os.nr_cpus * sizeof(*idle_stamps));
-	return idle_stamps;
+	return idle_stamps || (idle_stamps = pool_alloc(os.nr_cpus * sizeof(*idle_stamps)));
 }
 
 /* --- rows ------------------------------------------------------------------------------------- */

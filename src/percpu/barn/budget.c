@@ -52,9 +52,7 @@ void sheaf_budget_follow(void)
 
 bool sheaf_budget_init(void)
 {
-	if (!parts)
-		parts = pool_alloc(os.nr_cpus * sizeof(*parts));
-	if (!parts)
+	if (!parts && !(parts = pool_alloc(os.nr_cpus * sizeof(*parts))))
 		return false;
 	os_store_relaxed(&decay_time.cpus, os.nr_allowed);
 	sheaf_budget_follow();
