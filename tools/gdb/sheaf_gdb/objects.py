@@ -160,16 +160,16 @@ def _state_of_block(library: Library, start: int) -> str:
 def _mapping(library: Library, address: int) -> tuple[int, int] | None:
     """As map_find() of src/page/map.c."""
     number = library.number
-    maps = library.static("maps", "leaves")
+    table = library.objfile.lookup_static_symbol("map_leaves")
+    leaves = table and table.value()
 
     def entry(at: int) -> int:
         leaf = at >> number["map_leaf_bits"]
-        leaves = maps["leaves"]
         if leaf > leaves.type.range()[1] or not int(leaves[leaf]):
             return 0
         return library.words(int(leaves[leaf]) + 8 * (at & ((1 << number["map_leaf_bits"]) - 1)), 1)[0]
 
-    if maps is None:
+    if leaves is None:
         return None
     at = address >> number["huge_shift"]
     found = entry(at)
