@@ -135,7 +135,6 @@ static void after_fork_in_child(void)
 	rcu_any_in_child();
 	list_after_fork();
 	page_forget_returning();
-	map_count_kept_again();
 	if (slab_marked_after_fork())
 		for_each_node(slab_expect_strays);
 	destroyed_stats_forget();

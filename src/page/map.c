@@ -203,10 +203,10 @@ static bool entry_is_used(uintptr_t entry)
 
 bool map_retire(void *address)
 {
-	uintptr_t first = number_of(address), entry = read_entry(first);
+	uintptr_t *first = entry_at(number_of(address)), entry = first ? os_load_acquire(first) : 0;
 
 	return (uintptr_t)address % OS_HUGE == 0 && entry_is_used(entry) &&
-	       os_cmpxchg(entry_at(first), &entry, entry | MAP_WAITS);
+	       os_cmpxchg(first, &entry, entry | MAP_WAITS);
 }
 
 bool map_waits(const void *address)
@@ -218,12 +218,12 @@ bool map_waits(const void *address)
 
 void map_free_retired(void *address)
 {
-	uintptr_t first = number_of(address), entry = read_entry(first);
+	uintptr_t *first = entry_at(number_of(address)), entry = os_load_acquire(first);
 	size_t size = map_size_of(entry);
 	struct mapping block = {address, size};
 
 	os_assert((entry & MAP_HEAD) && (entry & MAP_WAITS)); /* MAP-G1 */
-	os_store_release(entry_at(first), 0);
+	os_store_release(first, 0);
 	tools_hold_no_more(address, size);
 	if (!map_keep(block, map_node_of(entry)))
 		map_unmap(block);

@@ -16,7 +16,7 @@
  * wraps around after 18 hours: a block that waited half of that is young once more. */
 #define TIME_BITS  26
 #define SIZE_BITS  11
-#define UNIT_SHIFT 18 /* the step between the classes from 2 MiB on */
+#define UNIT_SHIFT 17 /* the step between the classes from 1 MiB on */
 #define NONE	   CELLS
 
 _Static_assert(MAP_KEPT_MOST >> UNIT_SHIFT < 1 << SIZE_BITS, "a cell has room for the size");
@@ -35,12 +35,25 @@ static uint64_t kept_cell(struct mapping block, uint32_t now)
 	       (now & ((1u << TIME_BITS) - 1));
 }
 
+static size_t size_in(uint64_t cell)
+{
+	return (cell >> TIME_BITS & ((1u << SIZE_BITS) - 1)) << UNIT_SHIFT;
+}
+
 static struct mapping block_in(uint64_t cell)
 {
 	uint64_t number = cell >> (TIME_BITS + SIZE_BITS);
-	size_t units = cell >> TIME_BITS & ((1u << SIZE_BITS) - 1);
 
-	return (struct mapping){(char *)(number << OS_HUGE_SHIFT), units << UNIT_SHIFT};
+	return (struct mapping){(char *)(number << OS_HUGE_SHIFT), size_in(cell)};
+}
+
+static size_t bytes_of_node(unsigned int node)
+{
+	size_t bytes = 0;
+
+	for (unsigned int i = 0; i < CELLS; i++)
+		bytes += size_in(os_load_relaxed(&waiting.cells[node][i]));
+	return bytes;
 }
 
 static uint32_t age_of(uint64_t cell, uint32_t now)
@@ -57,24 +70,22 @@ struct mapping map_take_kept(size_t size, size_t align, unsigned int node)
 	unsigned int best;
 
 	do {
-		size_t least = 2 * size + 1;
+		size_t more = size + 1; /* than the request */
 
 		best = NONE;
-		for (unsigned int i = 0; i < CELLS && least > size; i++) {
+		for (unsigned int i = 0; i < CELLS && more; i++) {
 			uint64_t now = os_load_relaxed(&cells[i]);
-			struct mapping block = block_in(now);
 
-			if (block.size < size || block.size >= least ||
-			    (uintptr_t)block.address & (align - 1))
+			if (size_in(now) - size >= more ||
+			    (uintptr_t)block_in(now).address & (align - 1))
 				continue;
-			least = block.size;
+			more = size_in(now) - size;
 			best = i;
 			cell = now;
 		}
 		if (best == NONE)
 			return (struct mapping){NULL, 0};
 	} while (!os_cmpxchg(&cells[best], &cell, 0));
-	os_fetch_sub(&ranges[node].kept, block_in(cell).size);
 	return block_in(cell);
 }
 
@@ -90,24 +101,23 @@ static bool may_stay(struct mapping block)
 static unsigned int find_place(unsigned int node, struct mapping block, uint32_t now,
 			       uint64_t *before)
 {
-	size_t bytes = os_load_relaxed(&ranges[node].kept) + block.size;
 	size_t most = keep_most() << OS_PAGE_SHIFT;
+	size_t bytes = most < CELLS * MAP_KEPT_MOST ? bytes_of_node(node) + block.size : 0;
 	unsigned int oldest = NONE;
 
 	*before = 0;
+	for (unsigned int i = 0; i < CELLS && bytes <= most; i++)
+		if (!os_load_relaxed(&waiting.cells[node][i]))
+			return i;
 	for (unsigned int i = 0; i < CELLS; i++) {
 		uint64_t cell = os_load_relaxed(&waiting.cells[node][i]);
 
-		if (!cell && bytes <= most) {
-			*before = 0;
-			return i;
-		}
 		if (cell && (oldest == NONE || age_of(cell, now) > age_of(*before, now))) {
 			*before = cell;
 			oldest = i;
 		}
 	}
-	return bytes - block_in(*before).size <= most ? oldest : NONE;
+	return bytes <= most + size_in(*before) ? oldest : NONE;
 }
 
 /* Unmap the block in this cell, if it was not taken meanwhile. Returns its bytes. */
@@ -117,8 +127,7 @@ static size_t unmap_kept(unsigned int node, unsigned int i, uint64_t now)
 	size_t bytes = 0;
 
 	if (os_cmpxchg(&waiting.cells[node][i], &now, 0)) {
-		bytes = block_in(now).size;
-		os_fetch_sub(&ranges[node].kept, bytes);
+		bytes = size_in(now);
 		map_unmap(block_in(now));
 		os_fetch_add_relaxed(&waiting.returned, bytes);
 		show_mapped();
@@ -140,16 +149,13 @@ bool map_keep(struct mapping block, unsigned int node)
 		  block_in(kept_cell(block, 0)).size == block.size); /* MAP_KEPT-J1 */
 	now = os_now_ms();
 	decay_see_time(now);
-	/* First, so that a thread that takes the block never counts below 0. */
 	while ((i = find_place(node, block, now, &before)) != NONE) {
 		if (before) {
 			unmap_kept(node, i, before);
 			continue;
 		}
-		os_fetch_add_relaxed(&ranges[node].kept, block.size);
 		if (os_cmpxchg(&waiting.cells[node][i], &before, kept_cell(block, now)))
 			return true;
-		os_fetch_sub(&ranges[node].kept, block.size);
 	}
 	return false;
 }
@@ -185,21 +191,12 @@ size_t map_trim(size_t bytes)
 	return gone;
 }
 
-void map_count_kept_again(void)
-{
-	for (uint32_t node = 0; node < os.nr_nodes; node++) {
-		ranges[node].kept = 0;
-		for (unsigned int i = 0; i < CELLS; i++)
-			ranges[node].kept += block_in(waiting.cells[node][i]).size;
-	}
-}
-
 size_t map_kept_bytes(void)
 {
 	size_t bytes = 0;
 
 	for (uint32_t node = 0; node < os.nr_nodes; node++)
-		bytes += os_load_relaxed(&ranges[node].kept);
+		bytes += bytes_of_node(node);
 	return bytes;
 }
 
@@ -211,7 +208,8 @@ size_t map_returned_bytes(void)
 struct map_usage map_usage(void)
 {
 	/* Blocks may be mapped, or enter a cell, between the two. */
-	size_t waiting = map_kept_bytes(), all = os_load_relaxed(&map_all_bytes);
+	size_t waiting = os_load_relaxed(&map_all_bytes) ? map_kept_bytes() : 0;
+	size_t all = os_load_relaxed(&map_all_bytes);
 
 	return (struct map_usage){all > waiting ? all - waiting : 0, waiting};
 }

@@ -8,7 +8,8 @@
  * A request takes the smallest block that is large enough, up to twice its size, and gets all of
  * it: to unmap the rest would cost a system call, and page faults when the next block grows. A
  * block that nobody took in the time of the option decay is unmapped; so is the oldest one if all
- * cells are full, or if more than keep_most() would wait.
+ * cells are full, or if more than keep_most() would wait. The sizes are in the cells: there is no
+ * other count, so that a pair of calls changes a cell twice and nothing else that threads share.
  *
  * Invariants
  *  MAP_KEPT-J1. A block in a cell is not in the table of map.h, but its memory is usable and held
@@ -40,8 +41,6 @@ void map_unmap(struct mapping block);
 bool map_decay(unsigned int node, uint32_t now);
 /* Unmap blocks until this many bytes were returned, or none is left. Returns these bytes. */
 size_t map_trim(size_t bytes);
-/* In a forked child: a thread that vanished may have changed a cell, and not yet the sum. */
-void map_count_kept_again(void);
 /* Bytes of all blocks, and of those that wait. */
 extern size_t map_all_bytes;
 /* Bytes that wait, and bytes returned to the system so far. */

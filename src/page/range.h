@@ -58,7 +58,6 @@ struct range {
 	struct {
 		size_t committed, used, free;
 	} shown;	 /* the last values of show.c; bytes */
-	size_t kept;	 /* bytes in cells of map_kept.c, or about to be */
 	uint32_t cursor; /* the chunk to give parts of back next */
 	struct pool pool;
 } __attribute__((aligned(1024)));
@@ -180,8 +179,13 @@ size_t keep_for_return(struct range *range, uint32_t now, size_t freed);
  */
 
 void show_range(struct range *range);
+void show_mapped_now(void);
 /* What map_usage() returns has changed. Needs no lock. */
-void show_mapped(void);
+static inline void show_mapped(void)
+{
+	if (os_unlikely(os.counting))
+		show_mapped_now();
+}
 
 /* After the range changed. */
 static inline void range_unlock(struct range *range)

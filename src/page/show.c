@@ -34,7 +34,7 @@ void show_range(struct range *range)
 	show_peak();
 }
 
-void show_mapped(void)
+void show_mapped_now(void)
 {
 	uint64_t *word = os_process_word(OS_PROCESS_mapped_bytes);
 	struct map_usage now, after;
