@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Memory by size, with the names of the Linux kernel: caches for small sizes, page runs and
- * mappings for large ones. Included by <sheaf/slab.h>.
+ * Memory by size, with the names of the Linux kernel: caches for small sizes, mappings for large
+ * ones. Included by <sheaf/slab.h>.
  *
  *     char *text = kmalloc(length + 1, GFP_KERNEL);
  *     kfree(text);
@@ -119,7 +119,7 @@ static __always_inline SHEAF_FRESH SHEAF_SIZED(1, 2) void *kcalloc(size_t n, siz
 
 /*
  * kmalloc() on this node, or on another node if it has no memory; with __GFP_THISNODE, NULL instead
- * (above 2 MiB the node is always only a preference). NUMA_NO_NODE: the same as kmalloc().
+ * (above 1 MiB the node is always only a preference). NUMA_NO_NODE: the same as kmalloc().
  */
 SHEAF_FRESH SHEAF_SIZED(1) void *kmalloc_node(size_t size, gfp_t flags, int node)
 	SHEAF_SYMBOL(kmalloc_node);
@@ -151,7 +151,7 @@ static __always_inline SHEAF_FRESH SHEAF_SIZED(1, 2) void *kcalloc_node(size_t n
  * otherwise the content is copied to a new block, and the old one is freed. If a new block would
  * have half the bytes or less (kmalloc_size_roundup()), the content moves there, too, but only if
  * memory is available immediately: so a smaller size never fails. A block of kmem_buckets moves to
- * another cache of its set. A block above 2 MiB that stays above it is not copied: the system moves
+ * another cache of its set. A block above 1 MiB that stays above it is not copied: the system moves
  * its pages to other addresses, or takes back those at its end.
  *
  * Returns NULL, and does not change the block, if there is no memory; after a report also if the
@@ -178,7 +178,7 @@ static __always_inline SHEAF_OBJECT SHEAF_SIZED(2, 3) void *krealloc_array(void 
  * Free a block from any call of this header, or an object of any cache. NULL and ZERO_SIZE_PTR are
  * allowed. A pointer that does not belong to the library is reported and not freed. A pointer to a
  * free block, or into a block, is found as by kmem_cache_free(). The common case takes one
- * restartable section. Never waits for memory. O(1); O(size) above 2 MiB.
+ * restartable section. Never waits for memory. O(1); O(size) above 1 MiB.
  */
 void kfree(const void *block) SHEAF_SYMBOL(kfree);
 
@@ -209,14 +209,14 @@ size_t ksize(const void *block) SHEAF_SYMBOL(ksize);
 
 /*
  * Return what ksize() returns for kmalloc(size) without slab_debug, unless the cache of that size
- * could not be created (above 2 MiB, at least that); size itself if kmalloc() refuses it. O(1).
+ * could not be created (above 1 MiB, at least that); size itself if kmalloc() refuses it. O(1).
  */
 size_t kmalloc_size_roundup(size_t size) SHEAF_SYMBOL(kmalloc_size_roundup);
 
 /* --- larger than kmalloc() -------------------------------------------------------------------- */
 
 /*
- * kmalloc_node() and kmalloc() for up to INT_MAX bytes. Blocks above 2 MiB are separate mappings,
+ * kmalloc_node() and kmalloc() for up to INT_MAX bytes. Blocks above 1 MiB are separate mappings,
  * aligned to 2 MiB. Up to 64 MiB there are eight sizes for each doubling, and freed blocks are kept
  * for requests of their size to half of it, which get all of the block. Any other allocation or
  * free costs system calls and O(size / 2 MiB), however many blocks there are.
@@ -226,9 +226,8 @@ SHEAF_FRESH SHEAF_SIZED(1) void *kvmalloc_node(size_t size, gfp_t flags, int nod
 
 /*
  * kvmalloc_node(), aligned to `align`, a power of two up to 1 GiB; NULL, after a report, for any
- * other. The block has a multiple of `align` bytes up to 1 MiB, and at least 2 MiB of addresses if
- * `align` is above 2 MiB. krealloc() and kvrealloc() do not keep the alignment. Kernel: the same
- * call, since 6.18.
+ * other. Up to 1 MiB, the block has a multiple of `align` bytes. krealloc() and kvrealloc() do not
+ * keep the alignment. Kernel: the same call, since 6.18.
  */
 SHEAF_FRESH SHEAF_SIZED(1) void *kvmalloc_node_align(size_t size, unsigned long align, gfp_t flags,
 						     int node) SHEAF_SYMBOL(kvmalloc_node_align);

@@ -577,7 +577,7 @@ void kmem_cache_free_nolock(struct kmem_cache *s, void *object)
  * True for every address in an object and in a block of kmalloc() or kvmalloc(), from the first
  * byte up to the size that ksize() returns, and in free memory of the library. Freed memory still
  * belongs to the library, even if it is in use again, so that kfree() can detect a double free; but
- * a freed block above 2 MiB does not: the system may have its addresses back. True for
+ * a freed block above 1 MiB does not: the system may have its addresses back. True for
  * ZERO_SIZE_PTR, which kmalloc() returns. False for NULL, for a struct kmem_cache itself, and for
  * all other addresses, mapped or not. The call does not access the address.
  *

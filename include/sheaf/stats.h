@@ -139,8 +139,7 @@ struct sheaf_stats {
 	uint64_t used_bytes;	      /* part of committed_bytes that is in use */
 	uint64_t free_bytes;	      /* free, but not yet returned; freed mappings, too */
 	uint64_t fork_lost;	      /* sheaves that this process lost in a fork */
-	uint64_t large_bytes;	      /* in page runs of large blocks, part of used_bytes */
-	uint64_t mapped_bytes;	      /* in separate mappings in use, not committed_bytes */
+	uint64_t mapped_bytes;	      /* in large blocks in use, not committed_bytes */
 	uint64_t rcu_bytes;	      /* retired, not yet freed or allocated again */
 	uint64_t split_mappings;      /* added when parts of huge pages were returned */
 	uint64_t split_limit;	      /* most such mappings: vm.max_map_count / 4 */

@@ -23,8 +23,6 @@ struct block block_of(const void *pointer)
 	struct kmem_cache *s = owner ? cache_of_slab(owner) : NULL;
 	struct mapping mapping;
 
-	if (s == &kmalloc_large)
-		return (struct block){BLOCK_RUN, s, page_address(slab), large_size(slab)};
 	if (s) {
 		char *start = slab_object_around(owner, slab, pointer);
 
@@ -115,7 +113,7 @@ bool cache_find_used(const void *pointer, bool retired, struct block *block, con
 		return false;
 	*block = block_of(pointer);
 	if (block->kind == BLOCK_NONE || block->start != pointer ||
-	    (block->kind != BLOCK_OBJECT && !retired && large_waits(pointer))) {
+	    (block->kind != BLOCK_OBJECT && !retired && map_waits(pointer))) {
 		cache_report_wrong(pointer, call);
 		return false;
 	}
@@ -143,10 +141,10 @@ void cache_free_any(const void *pointer, const char *call)
 	owner = page_owner(pointer);
 	if (guard_is_ours(pointer))
 		cache_free_guarded(NULL, block, false, call);
-	else if (owner && owner != &kmalloc_large.sheaf.slab)
+	else if (owner)
 		free_owned(cache_of_slab(owner), block, call);
 	else if (large_retire(block, call))
-		large_free(block, call);
+		large_free(block);
 }
 
 /* The compiler must not drop the clearing as a store that is never read. */

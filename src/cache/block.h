@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The kinds of blocks: an object of a cache, a run of pages or a mapping.
+ * The kinds of blocks: an object of a cache, or a mapping.
  *
  *   object     in a slab: the page's descriptor names its cache
- *   run        of 2^n pages, up to 2 MiB: the descriptors name kmalloc_large
- *   mapping    above that: in a table by 2 MiB of address (page/map.h)
+ *   mapping    too large for a cache: in a table by 2 MiB of address (page/map.h)
  *
  * Callers: src/cache/ and the layers above.
  */
@@ -12,52 +11,60 @@
 #define SHEAF_CACHE_BLOCK_H
 
 #include "cache/paths.h"
-#include "page/map.h"
+#include "page/map_kept.h"
 #include "rcu/any.h"
 
 /* --- large.c ---------------------------------------------------------------------------------- */
 
-/* Not on the list of caches, and without a handle: nothing can be pushed to it. */
+/* The name of large blocks in reports and numbers: no cache, and not on their list. */
 extern struct kmem_cache kmalloc_large;
 
-/* Allocate a run or, if there is none, a mapping, unless it would be on a node that was not
- * requested. `size` is rounded up, and at least `align`, or that of a mapping. Returns NULL if
- * there is no memory. */
+/* Allocate a block. `size` is rounded up. Returns NULL if there is no memory. */
 void *large_take(size_t size, size_t align, gfp_t flags, unsigned int node);
 /* Charge a block that large_take() took for this size; false: a limit is reached. */
 bool large_own(void *block, size_t size, gfp_t flags, uint32_t number);
 /* The program gives up the block at this address, as by cache_retire(). */
 bool large_retire(void *block, const char *call);
-/* Was the block at this address retired? */
-bool large_waits(const void *block);
-/* Free a retired block. */
-void large_free(void *block, const char *call);
-/* Call look(data, block, size, number) for each block that is charged. */
-void large_for_each_owned(map_look *look, void *data);
-/* Is a block of this size, which is rounded up, always a mapping? Its alignment then. */
-bool large_is_mapping(size_t size);
-size_t large_align(size_t size);
+/* Free a block that the caller has just retired; or one that was retired before, as far as the
+ * caller knows. */
+void large_free(void *block);
+void large_free_waited(void *block, const char *call);
+/* The alignment of a block of this size, which is rounded up. */
+static inline size_t large_align(size_t size)
+{
+	size_t align = size & -size;
+
+	return align < KMALLOC_MAX_SIZE ? align : KMALLOC_MAX_SIZE;
+}
+
+/* Of all sizes at least; whole pages of any system. */
+#define LARGE_STEP ((size_t)64 << 10)
+
 /* Bytes in a block for this size. */
-size_t large_roundup(size_t size);
-/* Bytes of this run. */
-size_t large_size(const struct slab *run);
-/* Bytes of all runs. */
-size_t large_bytes(void);
+static inline size_t large_roundup(size_t size)
+{
+	size_t step;
+
+	if (size > MAP_KEPT_MOST)
+		return os_round_up(size);
+	/* Eight sizes for each doubling, so that a cell can name them (page/map_kept.h). */
+	step = ((size_t)1 << 60) >> __builtin_clzll((size - 1) | (LARGE_STEP * 8));
+	return (size + step - 1) & ~(step - 1);
+}
 
 /* --- block.c ---------------------------------------------------------------------------------- */
 
 enum block_kind {
 	BLOCK_NONE,    /* NULL, ZERO_SIZE_PTR, or memory that is not ours */
 	BLOCK_OBJECT,  /* in a slab of `cache` */
-	BLOCK_RUN,     /* in a page run */
-	BLOCK_MAPPING, /* in a mapping */
+	BLOCK_MAPPING, /* a mapping */
 };
 
 /* Describes a pointer. */
 struct block {
 	enum block_kind kind;
-	struct kmem_cache *cache; /* the cache of an object; &kmalloc_large for a run */
-	char *start;		  /* first address of the object, run or mapping */
+	struct kmem_cache *cache; /* the cache of an object */
+	char *start;		  /* first address of the object or mapping */
 	size_t size;		  /* usable bytes from the start */
 };
 
@@ -74,9 +81,9 @@ void cache_free_any(const void *pointer, const char *call);
 /* Free a block, but first clear up to `most` of its bytes. It is cleared when it is no longer the
  * program's and not yet anyone's: an ignored call changes nothing. Reports are deferred. */
 void cache_free_cleared(const void *pointer, size_t most, const char *call);
-/* The program gives up this object, or, with a cache of NULL or kmalloc_large, this large block: it
- * is checked, and belongs to the caller, who passes it to cache_free_waited(). False after a
- * deferred report. In kfree_rcu.c. */
+/* The program gives up this object, or, with a cache of NULL, this large block: it is checked,
+ * and belongs to the caller, who passes it to cache_free_waited(). False after a deferred report.
+ * In kfree_rcu.c. */
 bool cache_retire(struct kmem_cache *s, void *object, const char *call);
 /* Free each of these pointers, which were retired and whose grace period has passed; consecutive
  * objects of one cache are freed together. In bulk.c. */

@@ -266,9 +266,9 @@ static void free_by_owner(size_t n, void **p, bool waited, const char *call)
 
 		if (guard_is_ours(p[0])) {
 			cache_free_guarded(NULL, p[0], waited, call);
-		} else if (!owner || owner == &kmalloc_large.sheaf.slab) {
+		} else if (!owner) {
 			if (waited)
-				large_free(p[0], call);
+				large_free_waited(p[0], call);
 			else
 				cache_free_any(p[0], call);
 		} else {

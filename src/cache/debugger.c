@@ -55,7 +55,6 @@ static __attribute__((used)) const struct {
 		OS_DEBUG_LETTERS(LETTER_FIELD)
 	} numbers;
 	const struct caches *caches;
-	const struct kmem_cache *large; /* owns page runs, and is not on the list of caches */
 	const struct pages *pages;
 	const struct range *ranges;
 	const struct os_machine *os;
@@ -73,7 +72,6 @@ static __attribute__((used)) const struct {
 } sheaf_for_debuggers = {
 	.numbers = {NUMBERS(VALUE) DEBUG_STATES(STATE_VALUE) OS_DEBUG_LETTERS(LETTER_VALUE)},
 	.caches = &caches,
-	.large = &kmalloc_large,
 	.pages = &pages,
 	.ranges = ranges,
 	.os = &os,

@@ -33,7 +33,7 @@ void account_for_each(account_look *look, void *data)
 
 	owner_for_each(look_at_object, &walk);
 	guard_for_each_owned(look_at_object, &walk);
-	large_for_each_owned(look_at_block, &walk);
+	map_for_each_owned(look_at_block, &walk);
 }
 
 /* --- numbers ---------------------------------------------------------------------------------- */

@@ -86,7 +86,6 @@ SHEAF_PUBLIC int __kmem_group_set_limits(struct kmem_group *g, const struct kmem
 static uint32_t number_of_group(const void *object)
 {
 	struct block block = block_of(object);
-	struct slab *run;
 	uint32_t *at;
 
 	switch (block.kind) {
@@ -94,11 +93,6 @@ static uint32_t number_of_group(const void *object)
 		at = guard_is_ours(block.start) ? guard_owner(block.start)
 						: owner_at(&block.cache->sheaf.slab, block.start);
 		return owner_number(at);
-	case BLOCK_RUN:
-		run = page_slab(block.start);
-		return run && os_load_relaxed(&run->state) & SLAB_OWNED
-			       ? (uint32_t)os_load_relaxed(&run->bits)
-			       : GROUP_NONE;
 	case BLOCK_MAPPING:
 		return map_owner(block.start);
 	default:

@@ -122,7 +122,7 @@ static bool retire(struct kmem_cache *s, void *object, size_t offset)
 
 bool cache_retire(struct kmem_cache *s, void *object, const char *call)
 {
-	if (!s || s == &kmalloc_large)
+	if (!s)
 		return large_retire(object, call);
 	if (guard_is_ours(object))
 		return guard_retire(&s->sheaf.slab, object, call);
@@ -153,7 +153,7 @@ static struct kmem_cache *owner_of(const void *object)
 {
 	struct slab_cache *owner = page_owner(object);
 
-	return owner && owner != &kmalloc_large.sheaf.slab ? cache_of_slab(owner) : NULL;
+	return owner ? cache_of_slab(owner) : NULL;
 }
 
 static OS_COLD void retire_other(void *object, size_t offset)
@@ -193,9 +193,7 @@ static bool push_called(struct kmem_cache *s, void *object)
  * the section. */
 static OS_NOINLINE void retire_rest(struct kmem_cache *s, void *object, size_t offset)
 {
-	if (os_unlikely(s == &kmalloc_large))
-		retire_other(object, offset);
-	else if (!push_called(s, object))
+	if (!push_called(s, object))
 		retire_slow(s, object, offset);
 }
 

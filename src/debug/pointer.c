@@ -8,6 +8,7 @@
 #include "os/memory_tools.h"
 #include "os/report/record.h"
 #include "os/report/report.h"
+#include "page/map.h"
 
 /* --- pointers that calls get ------------------------------------------------------------------ */
 
@@ -16,6 +17,8 @@ static const char *advice_of(const struct debug_fault *fault)
 	if (fault->holder)
 		return debug_has_object(fault) ? "pass the address that was allocated"
 					       : "no object was ever allocated at this address";
+	if (map_find(fault->pointer).address)
+		return "it is in a large block: free that with kfree()";
 	return page_is_ours(fault->pointer)
 		       ? "there is no object at this address now; it may have been freed before"
 		       : "free it with the allocator that it came from";
@@ -29,8 +32,7 @@ static void report_pointer(struct slab_cache *cache, void *pointer, struct slab 
 
 	fault.pointer = pointer;
 	fault.holder = holder;
-	/* The owner of a page run has no slab layout. */
-	if (holder && holder->size)
+	if (holder)
 		fault.object = debug_nearest_object(holder, slab, pointer);
 	if (holder && holder != cache)
 		debug_report(&fault, "Wrong slab cache",
@@ -107,13 +109,11 @@ void debug_explain(const void *address)
 {
 	struct slab *slab = page_slab(address);
 	struct slab_cache *cache = slab ? os_load_acquire(&slab->cache) : NULL;
+	struct mapping block = map_find(address);
 
-	if (!cache)
-		return;
-	/* The owner of a page run has no slab layout. */
-	if (cache->size)
+	if (cache)
 		explain_object(cache, slab, address);
-	else
-		os_report("%p is %td bytes into a block of %s", address,
-			  (const char *)address - page_address(slab), cache->name);
+	else if (block.address)
+		os_report("%p is %td bytes into a large block", address,
+			  (const char *)address - block.address);
 }

@@ -110,6 +110,13 @@ static void tell_size(const struct block *block, size_t size)
 		debug_set_size(&block->cache->sheaf.slab, block->start, size);
 }
 
+void kmalloc_tell_size(void *pointer, size_t size)
+{
+	struct block block = block_of(pointer);
+
+	tell_size(&block, size);
+}
+
 /* Move to a block of at most half the bytes, if one is available immediately: a thread never waits
  * to get less memory. */
 static void *shrink(struct block *block, size_t size, gfp_t flags, const char *call,

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * kmalloc: memory by size, from families of caches; larger blocks from page runs and mappings.
+ * kmalloc: memory by size, from families of caches; larger blocks are mappings.
  *
  *   size          whose                          found by
  *   0             nobody's: ZERO_SIZE_PTR        its value
  *   1 ... 1 MiB   a cache, kmalloc-8 ... -1024k  the page's descriptor
- *   ... 2 MiB     a run of 2^n pages             the same: kmalloc_large owns it
  *   above         a mapping (page/map.h)         a table by 2 MiB of address
  *
  * A family (kmem_buckets) has a cache for each size class, made when it is first needed. kmalloc()
@@ -23,8 +22,7 @@
  *  KMALLOC-K1. An entry of the table is replaced once, by a finished cache, and never again.
  *  KMALLOC-K2. A cache of a family is made once: by the first thread that needs it, or if there was
  *      no memory, by the next one.
- *  KMALLOC-K3. kmalloc_large has no slabs and no sheaves: `free` is its only call.
- *  KMALLOC-K4. Programs contain only the pointer to the table, its indices by words of 8 bytes, and
+ *  KMALLOC-K3. Programs contain only the pointer to the table, its indices by words of 8 bytes, and
  *      its length. Only the library knows sizes and caches.
  *
  * Locks: OS_RANK_KMALLOC, caches.family, while a cache of a family is made. Callers: src/kmalloc/.
@@ -154,6 +152,11 @@ static inline void *kmalloc_for(size_t size, gfp_t flags, int node, const void *
 /* kmalloc()'s family for the code at `caller`, and in further turns, 1 and so on, those of the
  * other partitions; NULL: there are no more. A charged request has one. */
 kmem_buckets *kmalloc_set(const void *caller, gfp_t flags, unsigned int turn);
+
+/* --- kfree.c ---------------------------------------------------------------------------------- */
+
+/* The program asked for so many bytes of this block. */
+void kmalloc_tell_size(void *block, size_t size);
 
 /* --- large.c: blocks above KMALLOC_MAX_CACHE_SIZE -------------------------------------------- */
 

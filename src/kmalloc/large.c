@@ -12,7 +12,7 @@
 void *large_alloc(size_t size, size_t align, gfp_t flags, int node, size_t most, const char *call)
 {
 	uint32_t number = account_wanted(&kmalloc_large, flags);
-	size_t least;
+	size_t rounded;
 
 	if (size > most) {
 		if (!(flags & __GFP_NOWARN))
@@ -24,34 +24,33 @@ void *large_alloc(size_t size, size_t align, gfp_t flags, int node, size_t most,
 	}
 	if (!kmalloc_ready(flags))
 		return NULL;
-	/* A run is aligned to its size. */
-	least = large_is_mapping(align) ? (OS_PAGE << PAGE_MAX_ORDER) + 1 : align;
-	if (size < least)
-		size = least;
-	flags = cache_check_gfp(&kmalloc_large, flags);
-	if (!cache_check_node(&kmalloc_large, flags, &node))
+	if (flags & ~SHEAF_GFP_PLAIN)
+		flags = cache_check_gfp(&kmalloc_large, flags);
+	if (node != NUMA_NO_NODE && !cache_check_node(&kmalloc_large, flags, &node))
 		return NULL;
 	if (node == NUMA_NO_NODE && os_options.strict_numa)
 		node = os_policy_node();
 	if (node == NUMA_NO_NODE)
 		node = (int)os_node();
 	reclaim_if_above_soft(flags);
+	housekeep_if_due();
+	rounded = large_roundup(size);
 	for (int tries = 0;; tries++) {
-		void *block = large_take(large_roundup(size), align, flags, (unsigned int)node);
+		void *block = large_take(rounded, align, flags, (unsigned int)node);
 
-		if (block && number && !large_own(block, large_roundup(size), flags, number)) {
+		if (block && number && !large_own(block, rounded, flags, number)) {
 			cache_free_any(block, call);
 			cache_leave();
 			return NULL;
 		}
 		if (block) {
-			tools_close((char *)block + size, large_roundup(size) - size);
+			tools_close((char *)block + size, rounded - size);
 			return block;
 		}
 		if (!reclaim_for(NULL, flags, tries)) {
 			/* A smaller block was counted when its cache failed. */
 			if (size > KMALLOC_LARGEST)
-				page_count_failure(large_roundup(size) >> OS_PAGE_SHIFT);
+				page_count_failure(rounded >> OS_PAGE_SHIFT);
 			return NULL;
 		}
 	}
@@ -64,7 +63,7 @@ void *large_reuse(size_t old, size_t size, gfp_t flags)
 	struct mapping to;
 
 	/* To fill four pages with a copy costs less than a page fault. */
-	if (!large_is_mapping(old) || rounded < old + old / 4 ||
+	if (old <= KMALLOC_LARGEST || rounded < old + old / 4 ||
 	    (zero && rounded - old > MAP_CLEAR_MOST) || account_wanted(&kmalloc_large, flags))
 		return NULL;
 	to = map_reuse(rounded, large_align(rounded), os_node());
@@ -77,23 +76,26 @@ void *large_resize(const void *block, size_t size, gfp_t flags)
 {
 	size_t rounded;
 
-	if (!large_is_mapping(size) || map_find(block).address != block ||
+	if (size <= KMALLOC_LARGEST || map_find(block).address != block ||
 	    account_wanted(&kmalloc_large, flags))
 		return NULL;
 	rounded = large_roundup(size);
 	return map_resize((void *)(uintptr_t)block, rounded, large_align(rounded));
 }
 
-/* A class for a multiple of the alignment is one, too. Tools learn which bytes of a run were
- * requested, but could not learn this of a rounded request. */
+/* A class for a multiple of the alignment is one, too. */
 static void *alloc_aligned(size_t size, size_t align, gfp_t flags, int node, size_t most,
 			   const char *call, const void *caller)
 {
 	size_t rounded = (size + align - 1) & -align;
+	void *object;
 
-	if (!size || (size <= KMALLOC_LARGEST && rounded <= KMALLOC_LARGEST && !os.tools))
-		return kmalloc_for(rounded, flags, node, caller);
-	return large_alloc(size, align, flags, node, most, call);
+	if (size > KMALLOC_LARGEST || rounded > KMALLOC_LARGEST)
+		return large_alloc(size, align, flags, node, most, call);
+	object = kmalloc_for(rounded, flags, node, caller);
+	if (os.tools && size && object)
+		kmalloc_tell_size(object, size);
+	return object;
 }
 
 SHEAF_PUBLIC OS_NOINLINE void *__vmalloc(size_t size, gfp_t flags)

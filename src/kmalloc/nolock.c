@@ -54,7 +54,7 @@ SHEAF_PUBLIC void kfree_nolock(const void *block)
 		return;
 	}
 	owner = page_owner(block);
-	if (owner && cache_of_slab(owner) != &kmalloc_large) {
+	if (owner) {
 		kmem_cache_free_nolock(cache_of_slab(owner), (void *)(uintptr_t)block);
 		return;
 	}

@@ -91,7 +91,6 @@ void os_counters_end(void);
 	X(committed_bytes)                                                                         \
 	X(used_bytes)                                                                              \
 	X(free_bytes)                                                                              \
-	X(large_bytes)                                                                             \
 	X(mapped_bytes)                                                                            \
 	X(peak_bytes)
 

@@ -156,11 +156,6 @@ int chunk_take_used(struct chunk *chunk, unsigned int order)
 	return take_at(chunk, find_run(used, order), order);
 }
 
-unsigned int chunk_dirty(const struct chunk *chunk, unsigned int page, unsigned int length)
-{
-	return count_pages(chunk->dirty, page, length);
-}
-
 /* The run is free; of its pages, `dirty` are dirty. */
 static void give_at(struct chunk *chunk, unsigned int page, unsigned int order, unsigned int dirty)
 {
@@ -174,7 +169,7 @@ static void give_at(struct chunk *chunk, unsigned int page, unsigned int order, 
 
 unsigned int chunk_give_untouched(struct chunk *chunk, unsigned int page, unsigned int order)
 {
-	unsigned int dirty = chunk_dirty(chunk, page, 1u << order);
+	unsigned int dirty = count_pages(chunk->dirty, page, 1u << order);
 
 	give_at(chunk, page, order, dirty);
 	return dirty;

@@ -40,8 +40,6 @@ int chunk_take(struct chunk *chunk, unsigned int order);
 /* As chunk_take(), but a run without clean pages. */
 int chunk_take_used(struct chunk *chunk, unsigned int order);
 void chunk_give(struct chunk *chunk, unsigned int page, unsigned int order);
-/* How many of these pages were dirty when they were last free? */
-unsigned int chunk_dirty(const struct chunk *chunk, unsigned int page, unsigned int length);
 /* As chunk_give(), for a run that nobody touched. Returns how many of its pages are dirty. */
 unsigned int chunk_give_untouched(struct chunk *chunk, unsigned int page, unsigned int order);
 /* For a free chunk: all its pages may have memory. */

@@ -73,8 +73,6 @@ static unsigned int discard_between(struct range *range, struct chunk *chunk, un
 	unsigned int page, length, dirty, given = 0;
 	bool gone = true;
 
-	if (chunk->nr_free == CHUNK_PAGES)
-		range_forget_run(range, chunk);
 	while (gone && (length = take_dirty(range, chunk, from, end, &page, &dirty)) != 0) {
 		uint32_t *returning = page_begin_return();
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Blocks that are larger than a page run, each a mapping of its own, and the table that finds them.
+ * Large blocks, each a mapping of its own, and the table that finds them.
  *
  *   leaves[]: by 8 GiB of addresses      a leaf: an entry for each 2 MiB
  *
@@ -27,7 +27,7 @@
  * to map or unmap a block, the child has a mapping that no thread owns; map_bytes() counts it.
  * Complexity: that of the system calls; the cost of the table does not depend on the number of
  * blocks.
- * Callers: src/cache/, src/stats/.
+ * Callers: src/cache/, src/debug/, src/stats/.
  */
 #ifndef SHEAF_PAGE_MAP_H
 #define SHEAF_PAGE_MAP_H

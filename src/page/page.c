@@ -130,18 +130,9 @@ static void disown(struct slab *slab, unsigned int order)
 	}
 }
 
-void range_forget_run(struct range *range, struct chunk *chunk)
-{
-	struct slab *slabs = chunk_slabs(range, chunk);
-
-	if (os_load_relaxed(&slabs[1].cache))
-		disown(slabs, PAGE_MAX_ORDER);
-}
-
-/* Its owner is not named; PAGE-P5: of a whole chunk, in the first descriptor only. */
 static __attribute__((unused)) bool is_unnamed(const struct slab *slab, unsigned int order)
 {
-	for (unsigned int i = 0; i < (order < PAGE_MAX_ORDER ? 1u << order : 1); i++)
+	for (unsigned int i = 0; i < 1u << order; i++)
 		if (os_peek(&slab[i].cache) || os_peek(&slab[i].state))
 			return false;
 	return true;
@@ -155,11 +146,9 @@ static unsigned int take_runs(struct range *range, unsigned int order, struct sl
 
 	os_lock(&range->lock);
 	while (got < n && (chunk = take_run(range, order, &page)) != NULL) {
-		if (order < PAGE_MAX_ORDER && chunk->nr_free == CHUNK_PAGES - (1u << order))
-			range_forget_run(range, chunk);
 		os_store_relaxed(&range->used, range->used + ((size_t)1 << order));
 		runs[got++] = chunk_slabs(range, chunk) + page;
-		/* PAGE-P3, PAGE-P5 */
+		/* PAGE-P3 */
 		os_assert(((chunk_index(range, chunk) + 1) << OS_HUGE_SHIFT) <=
 				  os_peek(&pages.readable) &&
 			  is_unnamed(runs[got - 1], order));
@@ -192,10 +181,7 @@ struct slab *page_alloc(unsigned int node, unsigned int order)
 
 void page_own(struct slab *slab, unsigned int order, struct slab_cache *cache)
 {
-	/* PAGE-P5 */
-	bool named = order == PAGE_MAX_ORDER && os_load_relaxed(&slab[1].cache) == cache;
-
-	for (unsigned int i = 1; i < 1u << order && !named; i++) {
+	for (unsigned int i = 1; i < 1u << order; i++) {
 		os_store_relaxed(&slab[i].state, SLAB_TAIL | i);
 		os_store_release(&slab[i].cache, cache);
 	}
@@ -218,25 +204,13 @@ static struct chunk *chunk_at(const void *address, struct range **range, unsigne
 	return range_chunk(*range, index / CHUNK_PAGES % range_max_chunks());
 }
 
-bool page_was_zero(const void *address, size_t size)
-{
-	struct range *range;
-	unsigned int page, dirty;
-	struct chunk *chunk = chunk_at(address, &range, &page);
-
-	os_lock(&range->lock);
-	dirty = chunk_dirty(chunk, page, (unsigned int)(size >> OS_PAGE_SHIFT));
-	os_unlock(&range->lock);
-	return !dirty;
-}
-
 static void give_run(struct slab *slab, unsigned int order, enum run run)
 {
 	struct range *range;
 	unsigned int page, dirty = 1u << order;
 	struct chunk *chunk = chunk_at(page_address(slab), &range, &page);
 
-	/* PAGE-P2, PAGE-P5: no address leads to its owner now. */
+	/* PAGE-P2; and no address leads to its owner now. */
 	os_assert(!(page & ((1u << order) - 1)) && page + dirty <= CHUNK_PAGES &&
 		  !os_peek(&slab->cache));
 	os_lock(&range->lock);
@@ -266,12 +240,6 @@ void page_free_to_system(struct slab *slab, unsigned int order)
 {
 	disown(slab, order);
 	give_run(slab, order, RUN_RETURNED);
-}
-
-void page_free_named(struct slab *slab, unsigned int order)
-{
-	disown(slab, order < PAGE_MAX_ORDER ? order : 0);
-	give_run(slab, order, RUN_USED);
 }
 
 void page_give_back(struct slab *slab, unsigned int order)

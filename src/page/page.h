@@ -14,7 +14,7 @@
  *
  * The descriptor of a run's first page belongs to the run's owner. The descriptors of its other
  * pages have SLAB_TAIL and the distance to the first page. All of them name the cache that owns the
- * run; in the descriptor of a free page, the cache is NULL (but see PAGE-P5).
+ * run; in the descriptor of a free page, the cache is NULL.
  *
  * Invariants
  *  PAGE-P1. A page is free (its bit is set) or part of exactly one run.
@@ -29,14 +29,9 @@
  *      pages, and parts of chunks for which it has no more mappings (huge.c). Locked memory goes
  *      only above the soft limit, in page_trim() and in page_free_to_system(). Pages return when
  *      pages are freed, and when a layer above says that time has passed: page_decay().
- *  PAGE-P5. When a run of a whole chunk is freed by page_free_named(), the descriptors of its other
- *      pages stay as they are, for the next run of the same owner there. They lead to a first
- *      descriptor whose cache is NULL. They are cleared before a smaller run is taken from the
- *      chunk, and before its pages return. A run of the whole chunk that nobody owns (pool.c)
- *      leaves them as they are.
  *
  * Locks: OS_RANK_PAGES, one for each range; not held while memory returns to the system.
- * Callers: src/slab/, src/page/pool.c for the library's own structures, src/cache/large.c.
+ * Callers: src/slab/, src/page/pool.c for the library's own structures.
  */
 #ifndef SHEAF_PAGE_PAGE_H
 #define SHEAF_PAGE_PAGE_H
@@ -101,16 +96,11 @@ struct slab *page_alloc(unsigned int node, unsigned int order);
 /* Up to n such runs, with the node's lock taken once. Returns how many there are. */
 unsigned int page_alloc_runs(unsigned int node, unsigned int order, struct slab **runs,
 			     unsigned int n);
-/* Did these pages of a run have no memory, or only zeroed memory, when the run was taken? */
-bool page_was_zero(const void *address, size_t size);
 /* Name the run's owner in its descriptors: from now on page_slab() finds it. */
 void page_own(struct slab *slab, unsigned int order, struct slab_cache *cache);
 void page_free(struct slab *slab, unsigned int order);
 /* As page_free(), and return the pages to the system; with the last ones of a chunk, all of it. */
 void page_free_to_system(struct slab *slab, unsigned int order);
-/* page_free() of an owner that asks page_slab() about every address: page_owner() may go on to name
- * it for all pages but the first (PAGE-P5). */
-void page_free_named(struct slab *slab, unsigned int order);
 /* As page_free(), for a run that is as page_alloc() returned it: it is no dirtier than before. */
 void page_give_back(struct slab *slab, unsigned int order);
 /* Free memory that a program may always have, in bytes: for free pages, and for free objects. It
@@ -157,8 +147,7 @@ static inline bool page_is_ours(const void *address)
 	return (uintptr_t)address - (uintptr_t)pages.base < pages.size;
 }
 
-/* The cache whose run contains this address, or NULL, but see page_free_named(): the fast path of
- * kfree(). */
+/* The cache whose run contains this address, or NULL: the fast path of kfree(). */
 static inline struct slab_cache *page_owner(const void *address)
 {
 	size_t offset = (uintptr_t)address - (uintptr_t)pages.base;

@@ -98,10 +98,6 @@ static inline size_t range_whole_of(const struct chunk *chunk)
 /* Put the chunk on the list that fits it now. */
 void range_relist(struct range *range, struct chunk *chunk);
 
-/* Clear the descriptors that a run of the whole chunk left (PAGE-P5), while the chunk is
- * still free. */
-void range_forget_run(struct range *range, struct chunk *chunk);
-
 /* --- reserve.c -------------------------------------------------------------------------------- */
 
 /* The next unused chunk, made usable, on no list; NULL: the range is full, or the system has no

@@ -89,8 +89,7 @@ static void look_at(struct slab *page, owner_look *look, void *data)
 	/* The slab cannot be freed meanwhile. */
 	os_lock(&owners_lock);
 	cache = os_load_acquire(&page->cache);
-	/* Page runs that are no slabs have no nodes. */
-	if (cache && cache->nodes && (os_load_acquire(&page->state) & SLAB_OWNED)) {
+	if (cache && (os_load_acquire(&page->state) & SLAB_OWNED)) {
 		numbers = (uint32_t *)(uintptr_t)os_load_acquire(owner_word(cache, page));
 		for (unsigned int i = 0; i < per_page(cache); i++)
 			if (owner_number(&numbers[i]))

@@ -12,8 +12,8 @@
  * in use: objects that are not free, or whose bit is set but which are not yet subtracted.
  * constructed: words of bits, in the slab's order, whose objects were constructed.
  * flags: on its node's list (LISTED), among the empty ones there (UNUSED), owned by one thread
- *   (HELD), of the fallback order (SMALL), with an array of owners (OWNED, owner.h). Two bits are
- *   unused, and one is of large blocks (USED, cache/large.c).
+ *   (HELD), of the fallback order (SMALL), with an array of owners (OWNED, owner.h). Three bits are
+ *   unused.
  *
  * A slab is listed, or held, or neither: then it is full.
  *
@@ -86,7 +86,6 @@
 #define SLAB_OWNED	      (UINT64_C(1) << 59)
 #define SLAB_UNUSED	      (UINT64_C(1) << 60)
 #define SLAB_FLAGS	      (SLAB_LISTED | SLAB_HELD | SLAB_UNUSED) /* where it is */
-#define SLAB_USED	      (UINT64_C(1) << 61)
 
 /* Half: a shrink takes the lock twice as often; double: others wait twice as long for it. */
 #define SLAB_STEP 64

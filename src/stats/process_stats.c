@@ -64,7 +64,6 @@ void stats_read_process(struct sheaf_stats *out)
 	out->split_mappings = usage.splits;
 	out->split_limit = usage.most_splits;
 	out->fork_lost = os_load_relaxed(&caches.fork_lost);
-	out->large_bytes = large_bytes();
 	out->mapped_bytes = map_bytes();
 	out->rcu_bytes = grace_bytes();
 	out->sheaf_bytes = sheaf_budget_used();

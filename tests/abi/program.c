@@ -2,7 +2,7 @@
 /*
  * A program that is built once and runs with libraries whose slots have different layouts, and
  * whose kmalloc() has different sizes. It knows no size: it asks the library, and checks that it
- * gets such blocks (KMALLOC-K4). Half of its operations are elsewhere.c's.
+ * gets such blocks (KMALLOC-K3). Half of its operations are elsewhere.c's.
  *
  * Prints the sizes of the library's caches, so that the caller sees whether two libraries differ.
  */

@@ -392,7 +392,6 @@ static void storm(void **state)
 	}
 	verify_family();
 	sheaf_stats(&stats);
-	assert_int_equal(stats.large_bytes, 0);
 	assert_int_equal(stats.mapped_bytes, 0);
 	assert_int_equal(in_use_of_family(), 0);
 }

@@ -65,7 +65,7 @@ static void bulk_free(void **state)
 	kfree_bulk(0, NULL);
 	assert_int_equal(capture_end(&captured), 0);
 	sheaf_stats(&after);
-	assert_int_equal(after.large_bytes, before.large_bytes);
+	assert_int_equal(after.mapped_bytes, before.mapped_bytes);
 }
 
 static void whole_pages(void **state)

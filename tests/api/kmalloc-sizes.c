@@ -39,7 +39,7 @@ static void every_size_gets_the_least_class(void **state)
 	}
 	assert_int_equal(n, 78);
 	assert_int_equal(kmalloc_size_roundup(0), 0);
-	/* Above: runs of 2^n pages. */
+	/* Above: a large block. */
 	assert_true(kmalloc_size_roundup(KMALLOC_MAX_CACHE_SIZE + 1) > KMALLOC_MAX_CACHE_SIZE);
 }
 
@@ -65,7 +65,7 @@ static void check_blocks(size_t size)
 		assert_int_equal((uintptr_t)p[n] % (class & -class), 0);
 	}
 	/* They are objects. */
-	assert_int_equal(library().large_bytes, 0);
+	assert_int_equal(library().mapped_bytes, 0);
 	for (int n = 0; n < 9; n++)
 		kfree(p[n]);
 }

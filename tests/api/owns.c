@@ -54,8 +54,8 @@ static void what_was_allocated(void **state)
 
 		assert_true(all_owned(block, ksize(block)));
 		kvfree(block);
-		assert_int_equal(sheaf_owns(block), sizes[i] <= 2 * MiB);
-		assert_int_equal(sheaf_owns(block + sizes[i] - 1), sizes[i] <= 2 * MiB);
+		assert_int_equal(sheaf_owns(block), sizes[i] <= MiB);
+		assert_int_equal(sheaf_owns(block + sizes[i] - 1), sizes[i] <= MiB);
 	}
 	kmem_cache_free(s, object);
 	mempool_destroy(pool);

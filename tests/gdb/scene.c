@@ -28,7 +28,7 @@ struct kmem_cache *connections, *shrunk, *checked, *guarded, *retired;
 struct connection *in_use, *in_main, *in_barn, *in_slab, *waiting, *queued, *overrun;
 struct connection *checked_in_use, *checked_free, *checked_never_used, *other_retired,
 	*guarded_in_use, *guarded_free;
-char *run, *block, *retired_run, nobodys;
+char *block, *retired_block, nobodys;
 
 /* Grace periods that never pass. */
 static void call(struct sheaf_rcu_head *head, void (*func)(struct sheaf_rcu_head *head))
@@ -125,9 +125,8 @@ int main(void)
 	guarded = kmem_cache_create("guarded", sizeof(struct connection), NULL, 0);
 	use_sheaves();
 	use_checked();
-	run = kmalloc(1500000, GFP_KERNEL);
-	retired_run = kmalloc(1500000, GFP_KERNEL);
-	kvfree_rcu_mightsleep(retired_run);
+	retired_block = kmalloc(1500000, GFP_KERNEL);
+	kvfree_rcu_mightsleep(retired_block);
 	block = vmalloc(3 << 20);
 	abort();
 }

@@ -312,8 +312,7 @@ static const char *is_more(const struct left *left, const struct left *usual)
 	}
 	if (left->all.caches > usual->all.caches + (uint64_t)few)
 		return "caches are left";
-	if (left->all.large_bytes > usual->all.large_bytes ||
-	    left->all.mapped_bytes > usual->all.mapped_bytes)
+	if (left->all.mapped_bytes > usual->all.mapped_bytes)
 		return "large blocks are left";
 	if (left->all.rcu_bytes > usual->all.rcu_bytes)
 		return "retired objects are left";

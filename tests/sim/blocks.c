@@ -146,10 +146,10 @@ static int run_again(void *data)
 	return 0;
 }
 
-/* A chunk is a run, then free with the name left, then half of it is another run. */
+/* A chunk is a run, then free, then half of it is another run. */
 enum phase {
 	WHOLE,
-	NAMED,
+	FREE,
 	HALF,
 	PHASES
 };
@@ -173,8 +173,8 @@ static void reuse_chunk(void)
 		if (page_alloc(0, PAGE_MAX_ORDER) != chunk)
 			sim_fail("another chunk is taken");
 		page_own(chunk, PAGE_MAX_ORDER, (struct slab_cache *)&owners[0]);
-		page_free_named(chunk, PAGE_MAX_ORDER);
-		begin_phase(n * PHASES + NAMED);
+		page_free(chunk, PAGE_MAX_ORDER);
+		begin_phase(n * PHASES + FREE);
 		if (page_alloc(0, PAGE_MAX_ORDER - 1) != chunk)
 			sim_fail("a run in another chunk is taken");
 		page_own(chunk, PAGE_MAX_ORDER - 1, (struct slab_cache *)&owners[1]);

@@ -17,8 +17,7 @@ MEMORY = {
     "committed_bytes": "memory made usable",
     "used_bytes": "memory in slabs and of the library itself",
     "free_bytes": "free memory not yet returned to the system",
-    "large_bytes": "memory in page runs of large blocks",
-    "mapped_bytes": "memory in blocks that are separate mappings",
+    "mapped_bytes": "memory in large blocks",
     "resident_bytes": "resident memory of the whole process",
     "peak_resident_bytes": "peak of the resident memory of the whole process",
     "peak_bytes": "peak of the memory in slabs, blocks and the library itself, if counted",
@@ -70,15 +69,15 @@ def memory_lines(reading: Reading) -> list[str]:
     """The memory of the process, and the library's parts of it."""
     slabs = sum(cache.gauges["slab_bytes"] for cache in reading.caches)
     memory = reading.memory
-    own = max(0, memory["used_bytes"] - memory["large_bytes"] - slabs)
+    own = max(0, memory["used_bytes"] - slabs)
     process, most, used, peak, free, *parts = map(bytes_short, (
         memory["resident_bytes"], memory["peak_resident_bytes"],
         memory["used_bytes"] + memory["mapped_bytes"], memory["peak_bytes"], memory["free_bytes"],
-        slabs, memory["large_bytes"], memory["mapped_bytes"], own, memory["committed_bytes"]))
+        slabs, memory["mapped_bytes"], own, memory["committed_bytes"]))
     # Unknown after the process has ended.
     resident = f"{process} resident (peak {most}); " if memory["resident_bytes"] else ""
     return [f"memory: {resident}libsheaf {used} used (peak {peak}), {free} free",
-            "used: slabs {}, large blocks {}, mapped {}, own {}; committed {}".format(*parts)]
+            "used: slabs {}, large blocks {}, own {}; committed {}".format(*parts)]
 
 
 def head(reading: Reading) -> str:

@@ -30,7 +30,7 @@ TEXT_FORM = {"backend": str, "index": str, "options": str, "cpus": int, **{name:
 EVENTS = {"alloc_fastpath", "alloc_slowpath", "free_fastpath", "free_slowpath", "sheaf_refill", "sheaf_flush",
           "alloc_slab", "free_slab",
           "replace_empty_main", "replace_full_main"}
-MEMORY = {"used_bytes", "mapped_bytes", "peak_bytes", "free_bytes", "large_bytes", "committed_bytes"}
+MEMORY = {"used_bytes", "mapped_bytes", "peak_bytes", "free_bytes", "committed_bytes"}
 CACHE = struct.Struct("<12I128s")
 WORDS = struct.Struct("<32Q")  # of one plane
 ALIASES = WORDS.size

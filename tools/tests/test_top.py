@@ -18,7 +18,7 @@ def cache(name: str = "a", identity: int = 1, in_use: int = 0, memory: int = 0,
 
 
 def reading(*caches: Cache) -> Reading:
-    memory = dict.fromkeys(("committed_bytes", "used_bytes", "free_bytes", "large_bytes", "mapped_bytes",
+    memory = dict.fromkeys(("committed_bytes", "used_bytes", "free_bytes", "mapped_bytes",
                             "peak_bytes", "resident_bytes", "peak_resident_bytes"), 0)
     return Reading(1, "test", "rseq", "cpu_id", "", 2, 1, list(caches), memory)
 

@@ -36,9 +36,7 @@ struct known *known_of(struct kmem_cache *s)
 
 struct kmem_cache *cache_of_block(const void *block)
 {
-	struct kmem_cache *s = hook_cache_of(block);
-
-	return s == &kmalloc_large ? NULL : s;
+	return hook_cache_of(block);
 }
 
 /* Its address may be another cache's next. Pointers to known caches stay right. */
@@ -310,12 +308,10 @@ static void check_process(void)
 		}
 	sheaf_stats(&all);
 	WANT(all.used_bytes + all.free_bytes + all.mapped_bytes == all.held_bytes);
-	if (all.large_bytes + all.mapped_bytes < large - loose ||
-	    all.large_bytes + all.mapped_bytes > large)
-		fail("large blocks have %llu + %llu bytes instead of %llu (%llu of them may be "
-		     "free)",
-		     (unsigned long long)all.large_bytes, (unsigned long long)all.mapped_bytes,
-		     (unsigned long long)large, (unsigned long long)loose);
+	if (all.mapped_bytes < large - loose || all.mapped_bytes > large)
+		fail("large blocks have %llu bytes instead of %llu (%llu of them may be free)",
+		     (unsigned long long)all.mapped_bytes, (unsigned long long)large,
+		     (unsigned long long)loose);
 }
 
 void check_all(void)

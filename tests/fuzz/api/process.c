@@ -160,7 +160,7 @@ static void want_nothing_left(void)
 
 	WANT(kmem_group_stats(NULL, &root) == 0 && root.bytes == 0);
 	sheaf_stats(&all);
-	WANT(all.large_bytes == 0 && all.mapped_bytes == 0 && all.rcu_bytes == 0);
+	WANT(all.mapped_bytes == 0 && all.rcu_bytes == 0);
 	for (struct kmem_cache *s = NULL; (s = hook_next_of_kmalloc(s)) != NULL;)
 		WANT(kmem_cache_stats(s, &stats) == 0 && !stats.objects_in_use);
 }

@@ -245,25 +245,6 @@ static void an_old_system_takes_none(void **state)
 	check_held();
 }
 
-/* Their names go without the descriptors that the system would clear. */
-static void named_pages_go(void **state)
-{
-	static char fake_cache;
-	struct slab *run = page_alloc(0, LARGE);
-
-	(void)state;
-	page_own(run, LARGE, (struct slab_cache *)(void *)&fake_cache);
-	page_free_named(run, LARGE);
-	locked = (char *)run;
-	locked_bytes = CHUNK_SLABS;
-	old_system = true;
-	page_trim();
-	assert_int_equal(dirty(), 0);
-	for (size_t at = 0; at < OS_HUGE; at += OS_PAGE)
-		assert_null(page_owner(page_address(run) + at));
-	check_held();
-}
-
 /* A closed page is not read again, so it need not stay. */
 static void closed_pages_go(void **state)
 {
@@ -294,7 +275,6 @@ int test_mlocked(void)
 		cmocka_unit_test_setup(one_page_does_not_keep_others, begin),
 		cmocka_unit_test_setup(the_cause_is_named, begin),
 		cmocka_unit_test_setup(an_old_system_takes_none, begin),
-		cmocka_unit_test_setup(named_pages_go, begin),
 		cmocka_unit_test_setup(closed_pages_go, begin),
 	};
 

@@ -82,101 +82,10 @@ static void give(unsigned int i)
 	char *address = page_address(runs[i].slab);
 
 	check(i);
-	if (runs[i].stamp % 2)
-		page_free(runs[i].slab, runs[i].order);
-	else
-		page_free_named(runs[i].slab, runs[i].order);
+	page_free(runs[i].slab, runs[i].order);
 	runs[i].slab = NULL;
 	for (unsigned int page = 0; page < 1u << runs[i].order; page++)
 		assert_null(page_slab(address + page * OS_PAGE));
-}
-
-/* PAGE-P5: of a chunk, only the addresses of this run are in a run, and nothing is left of earlier
- * runs. */
-static void check_rest(const struct slab *run, unsigned int order)
-{
-	char *address = page_address(run);
-	char *chunk = (char *)((uintptr_t)address & -OS_HUGE);
-
-	for (char *at = chunk; at < chunk + OS_HUGE; at += OS_PAGE) {
-		bool is_in = at >= address && at < address + (OS_PAGE << order);
-
-		assert_ptr_equal(page_slab(at), is_in ? run : NULL);
-		assert_ptr_equal(page_owner(at), is_in ? owner : NULL);
-	}
-}
-
-/* Take runs until only chunks that are all free have so large ones. */
-static unsigned int take_halves(struct slab **halves, unsigned int most)
-{
-	unsigned int n = 0;
-
-	do {
-		assert_true(n < most);
-		halves[n] = page_alloc(0, 8);
-		assert_non_null(halves[n]);
-	} while ((uintptr_t)page_address(halves[n++]) % OS_HUGE);
-	/* The other half of its chunk. */
-	halves[n] = page_alloc(0, 8);
-	assert_ptr_equal(halves[n], halves[n - 1] + 256);
-	return n + 1;
-}
-
-static void a_run_leaves_its_name(void **state)
-{
-	struct slab *halves[RUNS], *run, *small;
-	unsigned int n;
-	static char other;
-
-	(void)state;
-	if (os_options.tiny) {
-		print_message("skipped: with slub_tiny a free chunk returns to the system\n");
-		skip();
-	}
-	n = take_halves(halves, RUNS);
-	for (unsigned int i = 0; i < 2; i++)
-		page_free(halves[--n], 8);
-	run = page_alloc(0, 9);
-	assert_ptr_equal(run, halves[n]);
-	page_own(run, 9, owner);
-	page_free_named(run, 9);
-	for (size_t at = 0; at < OS_HUGE; at += OS_PAGE)
-		assert_null(page_slab(page_address(run) + at));
-	assert_null(page_owner(page_address(run)));
-	assert_ptr_equal(page_owner(page_address(run) + OS_PAGE), owner);
-	/* Again, for another one, and for the first. */
-	for (unsigned int i = 0; i < 3; i++) {
-		struct slab_cache *whose = i == 1 ? (struct slab_cache *)&other : owner;
-
-		assert_ptr_equal(page_alloc(0, 9), run);
-		assert_null(run->cache);
-		assert_int_equal(run->state, 0);
-		assert_null(page_slab(page_address(run) + OS_PAGE));
-		page_own(run, 9, whose);
-		for (size_t at = 0; at < OS_HUGE; at += OS_PAGE) {
-			assert_ptr_equal(page_slab(page_address(run) + at), run);
-			assert_ptr_equal(page_owner(page_address(run) + at), whose);
-		}
-		page_free_named(run, 9);
-	}
-	small = page_alloc(0, 8);
-	assert_ptr_equal(small, run);
-	page_own(small, 8, owner);
-	check_rest(small, 8);
-	page_free(small, 8);
-	/* Also of a run that is all dirty, below a hard limit. */
-	assert_ptr_equal(page_alloc(0, 9), run);
-	page_own(run, 9, owner);
-	page_free_named(run, 9);
-	page_set_limits(0, 1);
-	small = page_alloc(0, 8);
-	page_set_limits(0, 0);
-	assert_ptr_equal(small, run);
-	page_own(small, 8, owner);
-	check_rest(small, 8);
-	page_free_named(small, 8);
-	while (n)
-		page_free(halves[--n], 8);
 }
 
 /* True if no page that could be returned is left: only pages that share a system page with one
@@ -351,7 +260,6 @@ static void grow_beyond_what_is_readable(void)
 {
 	size_t before = pages.readable;
 	struct slab *slab;
-	void *block;
 
 	hook_fail_by(refuse_access);
 	while (page_alloc(0, 9)) /* chunks that are in use already */
@@ -369,10 +277,6 @@ static void grow_beyond_what_is_readable(void)
 	CHECK(page_slab(pages.base + before + OS_HUGE - 1) == slab);
 	CHECK(!page_slab(pages.base + before + OS_HUGE));
 	CHECK(!page_slab(pages.base + pages.size - 1));
-	block = kmalloc(OS_HUGE, GFP_KERNEL);
-	CHECK((char *)block >= pages.base + before);
-	kfree(block);
-	CHECK(!page_slab(block));
 }
 
 static void what_is_readable_grows(void **state)
@@ -434,7 +338,6 @@ int test_page(void)
 		cmocka_unit_test(scattered_pages_go_back),
 		cmocka_unit_test(foreign_addresses),
 		cmocka_unit_test(a_range_is_large),
-		cmocka_unit_test(a_run_leaves_its_name),
 		cmocka_unit_test(what_is_readable_grows),
 		cmocka_unit_test(out_of_memory_is_null),
 		cmocka_unit_test(returns_end_with_their_threads),

@@ -60,11 +60,10 @@ class Library:
         if not _is_ready(self.objfile):
             raise gdb.GdbError(UNUSED)
         self.caches, self.pages = self.table["caches"], self.table["pages"]
-        self.os, self.large = self.table["os"], int(self.table["large"])
-        self.bootstrap = int(self.table["bootstrap"])
+        self.os, self.bootstrap = self.table["os"], int(self.table["bootstrap"])
         self.base, self.slabs = int(self.pages["base"]), int(self.pages["slabs"])
         self._places: dict[tuple[str, str], tuple[int, int]] = {}
-        self.types = {"kmem_cache": self.table["large"].type.target(), "slab": self.pages["slabs"].type.target(),
+        self.types = {"kmem_cache": self.caches["first"].type.target(), "slab": self.pages["slabs"].type.target(),
                       "sheaf": self.table["bootstrap"].type.target(),
                       **{field.name: field.type.target() for field in self.table["types"].type.fields()}}
 

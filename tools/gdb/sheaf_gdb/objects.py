@@ -13,10 +13,8 @@ from .stacks import tracks
 def explain(library: Library, address: int) -> str:
     """Lines for a person."""
     slab = slab_of(library, address)
-    if slab and Cache.of_owner(library, slab.owner).stride:
+    if slab:
         lines = _of_slab(library, slab, address)
-    elif slab:
-        lines = _of_run(library, slab, address)
     elif 0 <= address - int(library.table["guards"]["base"]) < int(library.table["guards"]["size"]):
         lines = _of_guarded(library, address)
     elif 0 <= address - library.base < int(library.pages["size"]):
@@ -132,13 +130,6 @@ def _mark(library: Library, start: int) -> str:
 
 
 # --- blocks that are no objects -----------------------------------------------------------------------
-
-
-def _of_run(library: Library, slab: Slab, address: int) -> list[str]:
-    cache = Cache.of_owner(library, slab.owner)
-    size = 1 << (library.number["page_shift"] + (slab.state & 0xf))
-    return [_beside(address, slab.start, size, f"a block of {cache.name}"),
-            f"Block {slab.start:#x}, {size} bytes, {_state_of_block(library, slab.start)}"]
 
 
 def _of_mapping(library: Library, address: int) -> list[str]:
