@@ -8,9 +8,9 @@
 #include "os/options/options.h"
 #include "page/range.h"
 
-/* For each node; a search reads four lines. Half: a program that frees more blocks at a time maps
- * them anew, 7 µs each; double: 10 ns more for each free. */
-#define CELLS 32
+/* For each node; a search reads those up to the last one in use. A program that frees more blocks
+ * at a time maps them anew, which takes as long as its page faults: a millisecond for 2 MiB. */
+#define CELLS 256
 
 /* A cell is 0, or a number of 2 MiB, a size in units, and when the block was freed, in ms. The time
  * wraps around after 18 hours: a block that waited half of that is young once more. */
@@ -23,6 +23,8 @@ _Static_assert(MAP_KEPT_MOST >> UNIT_SHIFT < 1 << SIZE_BITS, "a cell has room fo
 
 static struct {
 	uint64_t cells[OS_MAX_NODES][CELLS] __attribute__((aligned(64)));
+	/* No block is in a cell from here on; if one is, after a race, it goes by time. */
+	uint32_t end[OS_MAX_NODES];
 	size_t returned;
 } waiting OS_LARGE;
 size_t map_all_bytes;
@@ -47,11 +49,11 @@ static struct mapping block_in(uint64_t cell)
 	return (struct mapping){(char *)(number << OS_HUGE_SHIFT), size_in(cell)};
 }
 
-static size_t bytes_of_node(unsigned int node)
+static size_t bytes_until(unsigned int node, unsigned int end)
 {
 	size_t bytes = 0;
 
-	for (unsigned int i = 0; i < CELLS; i++)
+	for (unsigned int i = 0; i < end; i++)
 		bytes += size_in(os_load_relaxed(&waiting.cells[node][i]));
 	return bytes;
 }
@@ -67,13 +69,13 @@ static uint32_t age_of(uint64_t cell, uint32_t now)
 struct mapping map_take_kept(size_t size, size_t align, unsigned int node)
 {
 	uint64_t *cells = waiting.cells[node], cell;
-	unsigned int best;
+	unsigned int best, end = os_load_relaxed(&waiting.end[node]);
 
 	do {
 		size_t more = size + 1; /* than the request */
 
 		best = NONE;
-		for (unsigned int i = 0; i < CELLS && more; i++) {
+		for (unsigned int i = 0; i < end && more; i++) {
 			uint64_t now = os_load_relaxed(&cells[i]);
 
 			if (size_in(now) - size >= more ||
@@ -102,7 +104,7 @@ static unsigned int find_place(unsigned int node, struct mapping block, uint32_t
 			       uint64_t *before)
 {
 	size_t most = keep_most() << OS_PAGE_SHIFT;
-	size_t bytes = most < CELLS * MAP_KEPT_MOST ? bytes_of_node(node) + block.size : 0;
+	size_t bytes = bytes_until(node, os_load_relaxed(&waiting.end[node])) + block.size;
 	unsigned int oldest = NONE;
 
 	*before = 0;
@@ -154,16 +156,19 @@ bool map_keep(struct mapping block, unsigned int node)
 			unmap_kept(node, i, before);
 			continue;
 		}
-		if (os_cmpxchg(&waiting.cells[node][i], &before, kept_cell(block, now)))
+		if (os_cmpxchg(&waiting.cells[node][i], &before, kept_cell(block, now))) {
+			if (i >= os_load_relaxed(&waiting.end[node]))
+				os_store_relaxed(&waiting.end[node], i + 1);
 			return true;
+		}
 	}
 	return false;
 }
 
 bool map_decay(unsigned int node, uint32_t now)
 {
-	bool above_soft = page_is_above_soft(), waits = false, gone = false;
-	uint32_t patience = above_soft ? 0 : os_options.decay;
+	bool above_soft = page_is_above_soft(), gone = false;
+	uint32_t patience = above_soft ? 0 : os_options.decay, end = 0;
 
 	if (os_options.decay_never && !above_soft)
 		return false;
@@ -172,10 +177,12 @@ bool map_decay(unsigned int node, uint32_t now)
 
 		if (before && !gone && age_of(before, now) >= patience)
 			gone = unmap_kept(node, i, before);
-		else
-			waits |= before != 0;
+		else if (before)
+			end = i + 1;
 	}
-	return waits;
+	if (os_load_relaxed(&waiting.end[node]) != end)
+		os_store_relaxed(&waiting.end[node], end);
+	return end;
 }
 
 size_t map_trim(size_t bytes)
@@ -196,7 +203,7 @@ size_t map_kept_bytes(void)
 	size_t bytes = 0;
 
 	for (uint32_t node = 0; node < os.nr_nodes; node++)
-		bytes += bytes_of_node(node);
+		bytes += bytes_until(node, CELLS);
 	return bytes;
 }
 

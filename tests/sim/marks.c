@@ -501,8 +501,8 @@ static void validate_or_allocate(unsigned int fibre, void *unused)
 /* --- a block that waited goes, because a smaller one takes its cell --- */
 
 enum {
-	BLOCKS = 32,
-	SMALL = 5 << 19,
+	BLOCKS = 256,
+	SMALL = 9 << 17,
 	LARGE = 4 * SMALL
 };
 
@@ -521,8 +521,9 @@ static void fill_cells(unsigned int fibre, void *unused)
 	for (unsigned int i = 0; i < BLOCKS; i++)
 		kvfree(blocks[i]);
 	/* An eighth of what is held may wait. */
-	if (!kvmalloc((size_t)1 << 30, GFP_KERNEL))
-		sim_fail("no memory");
+	for (unsigned int i = 0; i < 2; i++)
+		if (!kvmalloc((size_t)5 << 28, GFP_KERNEL))
+			sim_fail("no memory");
 	sheaf_set_limits(0, page_limit.held << OS_PAGE_SHIFT);
 	if (lacks_large())
 		sim_fail("the blocks do not wait");

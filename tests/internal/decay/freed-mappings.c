@@ -26,7 +26,7 @@
 #define MiB ((size_t)1 << 20)
 
 enum {
-	CELLS = 32, /* of a node */
+	CELLS = 256, /* of a node */
 	THREADS = 4,
 	ROUNDS = 3000
 };
@@ -298,6 +298,7 @@ static void the_oldest_goes(void **state)
 	size_t memory = os.memory;
 
 	(void)state;
+	os.memory = (size_t)1 << 40;
 	for (int i = 0; i < CELLS + 2; i++)
 		blocks[i] = map_alloc(3 * MiB, 1, 0, false);
 	for (int i = 0; i < CELLS + 2; i++) {
