@@ -167,7 +167,8 @@ bool map_keep(struct mapping block, unsigned int node)
 
 bool map_decay(unsigned int node, uint32_t now)
 {
-	bool above_soft = page_is_above_soft(), gone = false;
+	bool above_soft = page_is_above_soft();
+	size_t gone = 0;
 	uint32_t patience = above_soft ? 0 : os_options.decay, end = 0;
 
 	if (os_options.decay_never && !above_soft)
@@ -175,8 +176,8 @@ bool map_decay(unsigned int node, uint32_t now)
 	for (unsigned int i = 0; i < CELLS; i++) {
 		uint64_t before = os_load_relaxed(&waiting.cells[node][i]);
 
-		if (before && !gone && age_of(before, now) >= patience)
-			gone = unmap_kept(node, i, before);
+		if (before && gone < PAGE_DISCARD_MAX && age_of(before, now) >= patience)
+			gone += unmap_kept(node, i, before);
 		else if (before)
 			end = i + 1;
 	}

@@ -36,8 +36,8 @@ bool map_keep(struct mapping block, unsigned int node);
 /* In map.c. */
 void map_unmap(struct mapping block);
 
-/* Unmap one block of this node that was not needed recently. Returns false if no other one
- * waits. */
+/* Unmap blocks of this node that were not needed recently, until PAGE_DISCARD_MAX is exceeded.
+ * Returns false if none is left. */
 bool map_decay(unsigned int node, uint32_t now);
 /* Unmap blocks until this many bytes were returned, or none is left. Returns these bytes. */
 size_t map_trim(size_t bytes);
