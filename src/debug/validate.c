@@ -15,11 +15,13 @@
 static OS_NO_TSAN TOOLS_LOOK bool looks_wrong(const uint8_t *from, size_t length, uint8_t expected)
 {
 	const volatile uint8_t *bytes = from;
+	bool wrong = false;
 
-	for (size_t i = 0; i < length; i++)
-		if (bytes[i] != expected)
-			return true;
-	return false;
+	tools_look(true);
+	for (size_t i = 0; i < length && !wrong; i++)
+		wrong = bytes[i] != expected;
+	tools_look(false);
+	return wrong;
 }
 
 /* An object that is in use, and the size that it had before the check. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* One misuse of memory, by its name: each is on a line of its own, which the report must name. No
  * name: none. */
+#include <sheaf/debug.h>
 #include <sheaf/kmalloc.h>
 #include <sheaf/mempool.h>
 #include <sheaf/rcu.h>
@@ -196,6 +197,8 @@ static void right_use(void)
 	}
 	kmem_cache_shrink(messages);
 	kmem_cache_verify(messages);
+	/* One object is in use, with its red zones closed. */
+	kmem_cache_validate(messages);
 	kmem_cache_destroy(made);
 }
 
