@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "os/atomic.h"
+#include "os/memory_tools.h"
 #include "os/unwind/unwind_program.h"
 
 #ifdef UNWIND_TABLES
@@ -136,10 +137,14 @@ static OS_NOINLINE bool kernel_can_read(uintptr_t address)
 {
 	static const struct timespec at_once;
 	OS_KEEP_ERRNO;
+	bool can;
 
-	return syscall(SYS_futex, address, FUTEX_WAIT_PRIVATE, 0xdead0000, &at_once, NULL, 0) !=
-		       -1 ||
-	       errno != EFAULT;
+	tools_look(true);
+	can = syscall(SYS_futex, address, FUTEX_WAIT_PRIVATE, 0xdead0000, &at_once, NULL, 0) !=
+		      -1 ||
+	      errno != EFAULT;
+	tools_look(false);
+	return can;
 }
 
 /* Read a word of the stack. */
