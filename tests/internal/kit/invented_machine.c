@@ -123,7 +123,8 @@ int os_file_read(const char *path, char *text, size_t size)
 {
 	int length = read_invented(path, text, size);
 
-	invented_reads++;
+	/* With some options, and under tools, it also reads the limits of the control group. */
+	invented_reads += !strncmp(path, "/sys/devices/", strlen("/sys/devices/"));
 	invented_misses += length < 0 && strstr(path, "/node");
 	return length;
 }

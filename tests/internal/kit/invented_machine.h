@@ -3,7 +3,7 @@
 #ifndef SHEAF_TESTS_INTERNAL_KIT_INVENTED_MACHINE_H
 #define SHEAF_TESTS_INTERNAL_KIT_INVENTED_MACHINE_H
 
-/* Files that the library read, and files of nodes that do not exist. */
+/* Files in /sys/devices that the library read, and files of nodes that do not exist. */
 extern unsigned int invented_reads, invented_misses;
 
 #endif
