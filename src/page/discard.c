@@ -33,7 +33,7 @@ static unsigned int take_dirty(struct range *range, struct chunk *chunk, unsigne
 	unsigned int length = chunk_take_dirty(chunk, system_order(), from, end, page);
 
 	*dirty = before - chunk->nr_dirty;
-	range->dirty -= *dirty;
+	range_count_dirty(range, -(ptrdiff_t)*dirty);
 	range->whole += range_whole_of(chunk) - whole;
 	return length;
 }
@@ -58,7 +58,7 @@ static void give_taken(struct range *range, struct chunk *chunk, unsigned int pa
 		range->work -= length == CHUNK_PAGES ? WHOLE_WORK : length + CALL_WORK;
 	} else {
 		page_hold_anyway(length);
-		range->dirty += length;
+		range_count_dirty(range, length);
 		range->work -= CALL_WORK;
 	}
 }
@@ -185,13 +185,13 @@ static void discard_surplus(struct range *range, size_t kept)
 	range->stuck = smaller(range->stuck, range->dirty);
 	discard_whole(range, locked ? 0 : kept + range->stuck, locked);
 	if (range->dirty - range->stuck > kept)
-		discard_parts(range, kept - smaller(kept, range->bound) / 2, locked);
+		discard_parts(range, kept - smaller(kept, keep_bound(range)) / 2, locked);
 }
 
 void range_given(struct range *range, struct chunk *chunk, unsigned int order)
 {
 	uint32_t now = os_now_ms();
-	size_t kept = keep_for_return(range, now, (size_t)1 << order);
+	size_t kept = keep_pages(range, now, (size_t)1 << order);
 	ptrdiff_t before;
 
 	/* All of it can go, if parts could not. (A run that was not touched may be clean.) */
@@ -211,28 +211,27 @@ void range_given(struct range *range, struct chunk *chunk, unsigned int order)
 bool page_decay(unsigned int node)
 {
 	struct range *range = &ranges[node];
-	bool mapped = map_decay(node, os_now_ms());
+	bool more = map_decay(node, os_now_ms());
 	ptrdiff_t before;
 	size_t kept;
 	uint32_t now;
-	bool more;
 
 	if (!os_trylock(&range->lock))
 		return true;
 	/* With the lock, so that no free has seen a later time: the parts would begin again. */
 	now = os_now_ms();
-	kept = keep_for_return(range, now, 0);
+	kept = keep_pages(range, now, 0);
 	range->work = before = MOST_WORK;
 	range->now = now;
 	discard_surplus(range, kept);
-	more = range->work <= 0; /* or the last piece took all the work that was left */
+	more |= range->work <= 0; /* or the last piece took all the work that was left */
 	if (more)
 		os_store_relaxed(&decay_time.left, 1);
 	end_work(range, before);
 	/* Some stay only because they were in use recently. */
-	more |= kept > range->bound && !os_options.decay_never;
+	more |= kept > keep_bound(range) && !os_options.decay_never;
 	range_unlock(range);
-	return mapped || more;
+	return more;
 }
 
 /* Return `wanted` dirty pages, if there are that many, step by step: of free chunks, or of all.
@@ -264,14 +263,6 @@ static size_t trim_range(struct range *range, size_t wanted, bool parts)
 	return given;
 }
 
-/* What was in use before no longer counts; what the caller left goes by time. */
-static void forget_peak(struct range *range)
-{
-	os_lock(&range->lock);
-	range->decay = (struct decay){.began = os_now_ms(), .peaks = {range->used + range->dirty}};
-	os_unlock(&range->lock);
-}
-
 void page_trim_to(size_t keep)
 {
 	size_t dirty = page_usage().dirty, left;
@@ -284,5 +275,5 @@ void page_trim_to(size_t keep)
 	for (uint32_t node = 0; node < os.nr_nodes && left; node++)
 		left -= smaller(left, trim_range(&ranges[node], left, true));
 	for (uint32_t node = 0; node < os.nr_nodes; node++)
-		forget_peak(&ranges[node]);
+		keep_forget_peak(&ranges[node]);
 }

@@ -68,7 +68,7 @@ void huge_whole_again(struct range *range, struct chunk *chunk)
 	/* LIMIT-H1: what is held, dirty and whole grows by the same pages. */
 	os_assert(chunk->nr_free == CHUNK_PAGES);
 	page_hold_anyway(CHUNK_PAGES - chunk->nr_dirty);
-	range->dirty += CHUNK_PAGES - chunk->nr_dirty;
+	range_count_dirty(range, CHUNK_PAGES - chunk->nr_dirty);
 	range->whole += CHUNK_PAGES - chunk->nr_dirty;
 	chunk_make_dirty(chunk);
 }

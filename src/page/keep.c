@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* How many free pages of a node may stay; see range.h and decay.h. */
+/* How much free memory of a node may stay: pages, and freed mappings; see range.h and decay.h. */
 #include "page/range.h"
 
 #include "os/atomic.h"
 #include "os/options/options.h"
-#include "page/map.h"
+#include "page/map_kept.h"
 
 /*
  * What always stays, for programs that allocate and free a little: so many bytes, so many for each
@@ -49,7 +49,8 @@ static size_t larger(size_t one, size_t other)
 	return one > other ? one : other;
 }
 
-size_t keep_most(void)
+/* The most that may stay in all. */
+static size_t keep_most(void)
 {
 	size_t memory = os_load_relaxed(&os.memory) >> OS_PAGE_SHIFT;
 
@@ -63,21 +64,67 @@ static size_t bound_of(size_t peak)
 	return (always >> OS_PAGE_SHIFT) / os.nr_cpu_nodes + peak / BOUND_PART;
 }
 
-size_t keep_for_return(struct range *range, uint32_t now, size_t freed)
+/* In use on this node or free, by slabs and mappings. */
+static size_t held_in(const struct range *range)
 {
-	size_t used = range->used, peak, bound;
+	return os_load_relaxed(&range->used) + os_load_relaxed(&range->dirty) +
+	       (os_load_relaxed(&range->mapped) >> OS_PAGE_SHIFT);
+}
 
-	decay_see_time(now);
-	peak = decay_peak(&range->decay, used + freed, now, os_options.decay);
-	bound = bound_of(peak);
-	os_store_relaxed(&range->bound, bound);
+static size_t free_in(const struct range *range)
+{
+	return os_load_relaxed(&range->dirty) +
+	       (map_kept_of((unsigned int)(range - ranges)) >> OS_PAGE_SHIFT);
+}
+
+static size_t used_in(const struct range *range)
+{
+	size_t held = held_in(range);
+
+	/* Without a lock, neither is exact. */
+	return held - smaller(held, free_in(range));
+}
+
+/* `recent`: what is free now and was in use recently. */
+static size_t most_now(size_t recent, size_t bound)
+{
 	if (page_is_above_soft())
 		return 0;
 	if (os_options.decay_never)
 		return SIZE_MAX / 2;
 	if (os_options.tiny || !os_options.decay)
 		return smaller(bound / TINY_PART, keep_most());
-	return smaller(peak - used + bound, keep_most());
+	return smaller(recent + bound, keep_most());
+}
+
+size_t keep_pages(struct range *range, uint32_t now, size_t freed)
+{
+	size_t used = used_in(range), peak;
+
+	decay_see_time(now);
+	peak = larger(used + freed, os_exchange(&range->seen, 0));
+	peak = decay_peak(&range->decay, peak, now, os_options.decay);
+	os_store_relaxed(&range->peak, peak);
+	return most_now(peak - used, bound_of(peak));
+}
+
+bool keep_has_room(struct range *range, size_t freed)
+{
+	size_t seen = larger(os_load_relaxed(&range->seen), os_load_relaxed(&range->peak));
+	size_t held = held_in(range), most = most_now(seen, 0), used;
+
+	/* Most often it need not be known how much of that waits. */
+	if (held <= smaller(seen, most))
+		return true;
+	used = used_in(range);
+	os_raise(&range->seen, used);
+	seen = larger(seen, used);
+	return free_in(range) + freed <= most_now(seen - used + freed, bound_of(seen));
+}
+
+size_t keep_bound(const struct range *range)
+{
+	return bound_of(larger(os_load_relaxed(&range->peak), used_in(range)));
 }
 
 size_t page_bound(void)
@@ -85,8 +132,14 @@ size_t page_bound(void)
 	size_t pages = 0;
 
 	for (uint32_t node = 0; node < os.nr_nodes; node++)
-		pages += larger(os_load_relaxed(&ranges[node].bound),
-				bound_of(os_load_relaxed(&ranges[node].used)));
-	return smaller((pages << OS_PAGE_SHIFT) + map_bytes() / BOUND_PART,
-		       os_load_relaxed(&os.memory) / MOST_PART);
+		pages += keep_bound(&ranges[node]);
+	return smaller(pages << OS_PAGE_SHIFT, os_load_relaxed(&os.memory) / MOST_PART);
+}
+
+void keep_forget_peak(struct range *range)
+{
+	os_lock(&range->lock);
+	range->decay = (struct decay){.began = os_now_ms(), .peaks = {held_in(range)}};
+	os_store_relaxed(&range->seen, 0);
+	os_unlock(&range->lock);
 }

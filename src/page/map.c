@@ -140,7 +140,7 @@ static void *map_new(size_t size, size_t align, unsigned int node)
 		return NULL;
 	}
 	/* In this order, so that a child forked in between never counts below 0. */
-	os_fetch_add_relaxed(&map_all_bytes, size);
+	os_fetch_add_relaxed(&ranges[node].mapped, size);
 	show_mapped();
 	tools_hold(address, size);
 	enter_block(address, size, node);
@@ -226,7 +226,7 @@ void map_free_retired(void *address)
 	os_store_release(first, 0);
 	tools_hold_no_more(address, size);
 	if (!map_keep(block, map_node_of(entry)))
-		map_unmap(block);
+		map_unmap(block, map_node_of(entry));
 	show_mapped();
 }
 
@@ -251,9 +251,9 @@ static void *map_move(char *address, size_t old, size_t size, size_t align)
 	return os_move(address, old, to, size) ? to : NULL;
 }
 
-static void count_bytes(size_t old, size_t size)
+static void count_bytes(size_t old, size_t size, unsigned int node)
 {
-	os_fetch_add_relaxed(&map_all_bytes, size - old);
+	os_fetch_add_relaxed(&ranges[node].mapped, size - old);
 	if (size < old)
 		page_hold_less((old - size) >> OS_PAGE_SHIFT);
 	show_mapped();
@@ -288,14 +288,14 @@ void *map_resize(void *address, size_t size, size_t align)
 	}
 	tools_hold_no_more(address, old);
 	tools_hold(now, size);
-	count_bytes(old, size);
+	count_bytes(old, size, map_node_of(entry));
 	enter_block(now, size, map_node_of(entry));
 	return now;
 }
 
-void map_unmap(struct mapping block)
+void map_unmap(struct mapping block, unsigned int node)
 {
-	os_fetch_sub(&map_all_bytes, block.size);
+	os_fetch_sub(&ranges[node].mapped, block.size);
 	page_hold_less(block.size >> OS_PAGE_SHIFT);
 	os_unreserve(block.address, block.size);
 }

@@ -86,13 +86,19 @@ static inline bool map_free(void *address)
 
 /* The block that contains this address; {NULL, 0} if there is none. */
 struct mapping map_find(const void *address);
-/* In map_kept.c. Bytes of all blocks, and of freed ones that wait. */
+/* In map_kept.c. Bytes of blocks in use, and of freed ones that wait. */
 struct map_usage {
 	size_t used, waiting;
 };
 struct map_usage map_usage(void);
-/* Bytes of all blocks. */
-size_t map_bytes(void);
+static inline size_t map_bytes(void)
+{
+	return map_usage().used;
+}
+static inline size_t map_kept_bytes(void)
+{
+	return map_usage().waiting;
+}
 
 /* The number of the group that the block at this address is charged to (slab/owner.h); 0: none, or
  * no block begins there. To set it, own the block. */

@@ -23,11 +23,10 @@ _Static_assert(MAP_KEPT_MOST >> UNIT_SHIFT < 1 << SIZE_BITS, "a cell has room fo
 
 static struct {
 	uint64_t cells[OS_MAX_NODES][CELLS] __attribute__((aligned(64)));
-	/* No block is in a cell from here on; if one is, after a race, it goes by time. */
+	/* No block is in a cell from here on; if one is, after a race, until the next round. */
 	uint32_t end[OS_MAX_NODES];
 	size_t returned;
 } waiting OS_LARGE;
-size_t map_all_bytes;
 
 static uint64_t kept_cell(struct mapping block, uint32_t now)
 {
@@ -47,6 +46,12 @@ static struct mapping block_in(uint64_t cell)
 	uint64_t number = cell >> (TIME_BITS + SIZE_BITS);
 
 	return (struct mapping){(char *)(number << OS_HUGE_SHIFT), size_in(cell)};
+}
+
+/* Those in which a block may be. */
+static unsigned int nr_cells(unsigned int node)
+{
+	return os_load_relaxed(&ranges[node].mapped) ? CELLS : 0;
 }
 
 static size_t bytes_until(unsigned int node, unsigned int end)
@@ -93,33 +98,37 @@ struct mapping map_take_kept(size_t size, size_t align, unsigned int node)
 
 static bool may_stay(struct mapping block)
 {
-	return block.size <= MAP_KEPT_MOST && block.size % (1u << UNIT_SHIFT) == 0 &&
-	       (os_options.decay || os_options.decay_never) && !page_is_above_soft() && !os.tools &&
+	return block.size <= MAP_KEPT_MOST && block.size % (1u << UNIT_SHIFT) == 0 && !os.tools &&
 	       !os_options.init_on_free && !os_options.check_double;
 }
 
-/* Where the block may go: a free cell, or the oldest one if there is none or too much would wait;
- * NONE if that is not enough. `before`: what is there now, and must be unmapped first. */
-static unsigned int find_place(unsigned int node, struct mapping block, uint32_t now,
-			       uint64_t *before)
+static unsigned int find_oldest(unsigned int node, uint32_t now, uint64_t *found)
 {
-	size_t most = keep_most() << OS_PAGE_SHIFT;
-	size_t bytes = bytes_until(node, os_load_relaxed(&waiting.end[node])) + block.size;
-	unsigned int oldest = NONE;
+	unsigned int oldest = NONE, end = nr_cells(node);
 
-	*before = 0;
-	for (unsigned int i = 0; i < CELLS && bytes <= most; i++)
-		if (!os_load_relaxed(&waiting.cells[node][i]))
-			return i;
-	for (unsigned int i = 0; i < CELLS; i++) {
+	for (unsigned int i = 0; i < end; i++) {
 		uint64_t cell = os_load_relaxed(&waiting.cells[node][i]);
 
-		if (cell && (oldest == NONE || age_of(cell, now) > age_of(*before, now))) {
-			*before = cell;
+		if (cell && (oldest == NONE || age_of(cell, now) > age_of(*found, now))) {
+			*found = cell;
 			oldest = i;
 		}
 	}
-	return bytes <= most + size_in(*before) ? oldest : NONE;
+	return oldest;
+}
+
+/* Where the block may go: a free cell, or the oldest one if there is none or too much would wait;
+ * NONE: no other block waits, and there is no room. `before`: what is there now, and must be
+ * unmapped first. */
+static unsigned int find_place(unsigned int node, struct mapping block, uint32_t now,
+			       uint64_t *before)
+{
+	*before = 0;
+	if (keep_has_room(&ranges[node], block.size >> OS_PAGE_SHIFT))
+		for (unsigned int i = 0; i < CELLS; i++)
+			if (!os_load_relaxed(&waiting.cells[node][i]))
+				return i;
+	return find_oldest(node, now, before);
 }
 
 /* Unmap the block in this cell, if it was not taken meanwhile. Returns its bytes. */
@@ -130,7 +139,7 @@ static size_t unmap_kept(unsigned int node, unsigned int i, uint64_t now)
 
 	if (os_cmpxchg(&waiting.cells[node][i], &now, 0)) {
 		bytes = size_in(now);
-		map_unmap(block_in(now));
+		map_unmap(block_in(now), node);
 		os_fetch_add_relaxed(&waiting.returned, bytes);
 		show_mapped();
 	}
@@ -167,23 +176,20 @@ bool map_keep(struct mapping block, unsigned int node)
 
 bool map_decay(unsigned int node, uint32_t now)
 {
-	bool above_soft = page_is_above_soft();
 	size_t gone = 0;
-	uint32_t patience = above_soft ? 0 : os_options.decay, end = 0;
+	uint64_t block;
+	unsigned int i, end = nr_cells(node);
 
-	if (os_options.decay_never && !above_soft)
-		return false;
-	for (unsigned int i = 0; i < CELLS; i++) {
-		uint64_t before = os_load_relaxed(&waiting.cells[node][i]);
-
-		if (before && gone < PAGE_DISCARD_MAX && age_of(before, now) >= patience)
-			gone += unmap_kept(node, i, before);
-		else if (before)
-			end = i + 1;
-	}
+	while (end && !os_load_relaxed(&waiting.cells[node][end - 1]))
+		end--;
 	if (os_load_relaxed(&waiting.end[node]) != end)
 		os_store_relaxed(&waiting.end[node], end);
-	return end;
+	while (!keep_has_room(&ranges[node], 0) && (i = find_oldest(node, now, &block)) != NONE) {
+		if (gone && gone + size_in(block) > PAGE_DISCARD_MAX)
+			return true;
+		gone += unmap_kept(node, i, block);
+	}
+	return false;
 }
 
 size_t map_trim(size_t bytes)
@@ -191,7 +197,7 @@ size_t map_trim(size_t bytes)
 	size_t gone = 0;
 
 	for (uint32_t node = 0; node < os.nr_nodes; node++)
-		for (unsigned int i = 0; i < CELLS && gone < bytes; i++) {
+		for (unsigned int i = nr_cells(node); i-- > 0 && gone < bytes;) {
 			uint64_t before = os_load_relaxed(&waiting.cells[node][i]);
 
 			gone += before ? unmap_kept(node, i, before) : 0;
@@ -199,30 +205,27 @@ size_t map_trim(size_t bytes)
 	return gone;
 }
 
-size_t map_kept_bytes(void)
-{
-	size_t bytes = 0;
-
-	for (uint32_t node = 0; node < os.nr_nodes; node++)
-		bytes += bytes_until(node, CELLS);
-	return bytes;
-}
-
 size_t map_returned_bytes(void)
 {
 	return os_load_relaxed(&waiting.returned);
 }
 
-struct map_usage map_usage(void)
+size_t map_kept_of(unsigned int node)
 {
-	/* Blocks may be mapped, or enter a cell, between the two. */
-	size_t waiting = os_load_relaxed(&map_all_bytes) ? map_kept_bytes() : 0;
-	size_t all = os_load_relaxed(&map_all_bytes);
-
-	return (struct map_usage){all > waiting ? all - waiting : 0, waiting};
+	return bytes_until(node, os_load_relaxed(&waiting.end[node]));
 }
 
-size_t map_bytes(void)
+struct map_usage map_usage(void)
 {
-	return map_usage().used;
+	struct map_usage sum = {0, 0};
+
+	for (uint32_t node = 0; node < os.nr_nodes; node++) {
+		/* Blocks may be mapped, or enter a cell, between the two. */
+		size_t kept = bytes_until(node, nr_cells(node)),
+		       all = os_load_relaxed(&ranges[node].mapped);
+
+		sum.used += all - smaller(all, kept);
+		sum.waiting += kept;
+	}
+	return sum;
 }

@@ -6,10 +6,10 @@
  *   cells of a node   | 0 | number of its 2 MiB, size, when it was freed | 0 | ...
  *
  * A request takes the smallest block that is large enough, up to twice its size, and gets all of
- * it: to unmap the rest would cost a system call, and page faults when the next block grows. A
- * block that nobody took in the time of the option decay is unmapped; so is the oldest one if all
- * cells are full, or if more than keep_most() would wait. The sizes are in the cells: there is no
- * other count, so that a pair of calls changes a cell twice and nothing else that threads share.
+ * it: to unmap the rest would cost a system call, and page faults when the next block grows. The
+ * oldest block is unmapped if all cells are full, or if there is no room for all: keep.c. The sizes
+ * are in the cells: there is no other count, so that a pair of calls changes a cell twice and
+ * nothing else that threads share.
  *
  * Invariants
  *  MAP_KEPT-J1. A block in a cell is not in the table of map.h, but its memory is usable and held
@@ -34,17 +34,15 @@ struct mapping map_take_kept(size_t size, size_t align, unsigned int node);
  * be unmapped itself. */
 bool map_keep(struct mapping block, unsigned int node);
 /* In map.c. */
-void map_unmap(struct mapping block);
+void map_unmap(struct mapping block, unsigned int node);
 
-/* Unmap blocks of this node that were not needed recently, until PAGE_DISCARD_MAX is exceeded.
- * Returns false if none is left. */
+/* Unmap the oldest blocks of this node while there is no room for all, PAGE_DISCARD_MAX or one
+ * block. True: there is more to unmap. */
 bool map_decay(unsigned int node, uint32_t now);
 /* Unmap blocks until this many bytes were returned, or none is left. Returns these bytes. */
 size_t map_trim(size_t bytes);
-/* Bytes of all blocks, and of those that wait. */
-extern size_t map_all_bytes;
-/* Bytes that wait, and bytes returned to the system so far. */
-size_t map_kept_bytes(void);
+/* Bytes that wait on a node, and bytes returned to the system so far. */
+size_t map_kept_of(unsigned int node);
 size_t map_returned_bytes(void);
 
 #endif

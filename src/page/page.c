@@ -62,7 +62,7 @@ static int take_from_chunk(struct range *range, struct chunk *chunk, unsigned in
 		chunk_give_untouched(chunk, (unsigned int)page, order);
 		return REFUSED;
 	}
-	range->dirty -= dirty;
+	range_count_dirty(range, -(ptrdiff_t)dirty);
 	range->whole -= whole;
 	return page;
 }
@@ -79,7 +79,7 @@ static struct chunk *take_held_run(struct range *range, unsigned int order, unsi
 
 			if (found < 0)
 				continue;
-			range->dirty -= (size_t)1 << order;
+			range_count_dirty(range, -((ptrdiff_t)1 << order));
 			range->whole -= whole;
 			*page = (unsigned int)found;
 			return chunk;
@@ -220,7 +220,7 @@ static void give_run(struct slab *slab, unsigned int order, enum run run)
 		dirty = chunk_give_untouched(chunk, page, order);
 		page_hold_less((1u << order) - dirty);
 	}
-	range->dirty += dirty;
+	range_count_dirty(range, (ptrdiff_t)dirty);
 	range->whole += range_whole_of(chunk);
 	os_store_relaxed(&range->used, range->used - ((size_t)1 << order));
 	range_relist(range, chunk);

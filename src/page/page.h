@@ -21,14 +21,15 @@
  *  PAGE-P2. A run of 2^k pages is aligned to 2^k pages, k <= PAGE_MAX_ORDER.
  *  PAGE-P3. The descriptor of every address below pages.readable can be read at any time:
  *      page_owner() tests nothing else. Those above a range's top read zero.
- *  PAGE-P4. Free pages that were used and not yet returned ("dirty") stay if they were in use in
- *      the time of the option decay; of older ones, page_bound() bytes stay; in all at most an
- *      eighth of memory (keep.c). With decay=never, nothing returns without page_trim(). The limit
- *      may be exceeded: by memory that one call does not return because that would take long
- *      (PAGE_DISCARD_MAX), and by memory that the system cannot take back: parts of its own, larger
- *      pages, and parts of chunks for which it has no more mappings (huge.c). Locked memory goes
- *      only above the soft limit, in page_trim() and in page_free_to_system(). Pages return when
- *      pages are freed, and when a layer above says that time has passed: page_decay().
+ *  PAGE-P4. Free pages that were used and not yet returned ("dirty"), and mappings that wait, stay
+ *      if they were in use in the time of the option decay; of older ones, page_bound() bytes stay;
+ *      in all at most an eighth of memory (keep.c). Pages have the first claim. With decay=never,
+ *      nothing returns without page_trim(). The limit may be exceeded: by memory that one call does
+ *      not return because that would take long (PAGE_DISCARD_MAX), and by memory that the system
+ *      cannot take back: parts of its own, larger pages, and parts of chunks for which it has no
+ *      more mappings (huge.c). Locked memory goes only above the soft limit, in page_trim() and in
+ *      page_free_to_system(). Pages return when pages are freed, and when a layer above says that
+ *      time has passed: page_decay().
  *
  * Locks: OS_RANK_PAGES, one for each range; not held while memory returns to the system.
  * Callers: src/slab/, src/page/pool.c for the library's own structures.

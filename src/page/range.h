@@ -51,13 +51,15 @@ struct range {
 	size_t whole;	    /* dirty pages in free chunks */
 	size_t returned;    /* to the system so far */
 	size_t stuck;	    /* dirty pages that could not go when all were tried */
-	struct decay decay; /* of the pages used */
-	size_t bound;	    /* pages that may always stay; read without the lock, as `used` is */
-	ptrdiff_t work;	    /* pages that calls may still return, less those beyond: discard.c */
-	uint32_t now;	    /* when that was counted, in ms */
+	struct decay decay; /* of what was in use, also in mappings; pages */
+	size_t peak;	/* the result of that; read without the lock, as `used` and `dirty` are */
+	size_t seen;	/* the most that was in use since, as freed mappings saw it */
+	ptrdiff_t work; /* pages that calls may still return, less those beyond: discard.c */
+	uint32_t now;	/* when that was counted, in ms */
 	struct {
 		size_t committed, used, free;
 	} shown;	 /* the last values of show.c; bytes */
+	size_t mapped;	 /* bytes of mappings, in use and not */
 	uint32_t cursor; /* the chunk to give parts of back next */
 	struct pool pool;
 } __attribute__((aligned(1024)));
@@ -93,6 +95,11 @@ static inline struct slab *chunk_slabs(const struct range *range, const struct c
 static inline size_t range_whole_of(const struct chunk *chunk)
 {
 	return chunk->nr_free == CHUNK_PAGES ? chunk->nr_dirty : 0;
+}
+
+static inline void range_count_dirty(struct range *range, ptrdiff_t pages)
+{
+	os_store_relaxed(&range->dirty, range->dirty + (size_t)pages);
 }
 
 /* Put the chunk on the list that fits it now. */
@@ -148,20 +155,27 @@ void huge_whole_again(struct range *range, struct chunk *chunk);
 /* True if the chunk's free pages may go while the rest stays. */
 bool huge_may_part(struct range *range, struct chunk *chunk);
 
-/* --- keep.c: how many free pages of a node may stay (PAGE-P4) --------------------------------- */
-
-/* In pages that were used since the system gave them ("dirty"). Above the soft limit, none. */
+/*
+ * --- keep.c: how much free memory of a node may stay (PAGE-P4) ----------------------------------
+ *
+ * In pages: free ones that were used since the system gave them ("dirty"), and freed mappings.
+ * Above the soft limit, none.
+ */
 
 static inline size_t smaller(size_t one, size_t other)
 {
 	return one < other ? one : other;
 }
 
-/* The most that may stay in all; of freed mappings as much. Needs no lock. */
-size_t keep_most(void);
-/* What may stay now: what was in use recently, and range->bound; `freed` pages are free since this
- * call. */
-size_t keep_for_return(struct range *range, uint32_t now, size_t freed);
+/* How many dirty pages may stay now; `freed` more were in use until now. */
+size_t keep_pages(struct range *range, uint32_t now, size_t freed);
+/* In what dirty pages leave: for mappings that wait, and for these pages of one that is in use.
+ * Needs no lock. */
+bool keep_has_room(struct range *range, size_t freed);
+/* What may stay even if it was not in use recently. Needs no lock. */
+size_t keep_bound(const struct range *range);
+/* What was in use before no longer counts; what is free now goes by time. Takes the lock. */
+void keep_forget_peak(struct range *range);
 
 /*
  * --- show.c: amounts of memory, where other processes can read them (os/counters.h) --------

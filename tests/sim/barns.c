@@ -696,11 +696,12 @@ int main(void)
 	failed += run(last_objects, 2, 1, NULL);
 	failed += run(last_in_bulk, 2, 1, NULL);
 	failed += run(last_nolock, 2, 1, NULL);
-	failed += run(bursts, 8, 1, NULL);
-	failed += run(bursts, 48, 1, NULL);
-	failed += run(bursts, 48, 1, "index=mm_cid");
-	failed += run(bursts, 8, 2, NULL);
-	failed += run(bursts, 48, 2, NULL);
+	/* The bound of all sheaves is not what this is about; by default, 48 CPUs come near it. */
+	failed += run(bursts, 8, 1, "sheaf_budget=16");
+	failed += run(bursts, 48, 1, "sheaf_budget=16");
+	failed += run(bursts, 48, 1, "sheaf_budget=16;index=mm_cid");
+	failed += run(bursts, 8, 2, "sheaf_budget=16");
+	failed += run(bursts, 48, 2, "sheaf_budget=16");
 	failed += run(neighbours, 8, 1, NULL);
 	failed += run(neighbours, 48, 1, NULL);
 	failed += run(across, 8, 2, NULL);

@@ -420,6 +420,8 @@ static void fill_retired(unsigned int fibre, void *unused)
 	s = kmem_cache_create("retires", 512, NULL, SLAB_NO_MERGE);
 	for (unsigned int i = 0; i < OBJECTS; i++)
 		objects[i] = kmem_cache_alloc(s, GFP_KERNEL);
+	/* Sheaves of this size need a page. */
+	retire_one();
 	forbid_pages();
 	do {
 		retire_one();
@@ -518,12 +520,12 @@ static void fill_cells(unsigned int fibre, void *unused)
 	(void)fibre, (void)unused;
 	for (unsigned int i = 0; i <= BLOCKS; i++)
 		blocks[i] = kvmalloc(i ? SMALL : LARGE, GFP_KERNEL);
-	for (unsigned int i = 0; i < BLOCKS; i++)
-		kvfree(blocks[i]);
 	/* An eighth of what is held may wait. */
 	for (unsigned int i = 0; i < 2; i++)
 		if (!kvmalloc((size_t)5 << 28, GFP_KERNEL))
 			sim_fail("no memory");
+	for (unsigned int i = 0; i < BLOCKS; i++)
+		kvfree(blocks[i]);
 	sheaf_set_limits(0, page_limit.held << OS_PAGE_SHIFT);
 	if (lacks_large())
 		sim_fail("the blocks do not wait");

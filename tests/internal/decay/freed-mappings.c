@@ -310,7 +310,7 @@ static void the_oldest_goes(void **state)
 	for (int i = 2; i < CELLS + 2; i++)
 		assert_true(is_mapped(blocks[i]));
 	page_trim();
-	os.memory = 8 * 10 * MiB * os.nr_cpu_nodes;
+	os.memory = 8 * 11 * MiB * os.nr_cpu_nodes;
 	for (int i = 0; i < 4; i++)
 		blocks[i] = map_alloc(3 * MiB, 1, 0, false);
 	for (int i = 0; i < 4; i++) {
@@ -322,43 +322,68 @@ static void the_oldest_goes(void **state)
 	os.memory = memory;
 }
 
-/* A round unmaps blocks that nobody took in that time, until they have 32 MiB. */
+/* What was in use recently stays; then the oldest ones go, PAGE_DISCARD_MAX in a round. */
 static void they_go_by_time(void **state)
 {
-	unsigned int patience = os_options.decay;
-
 	(void)state;
 	for (int i = 0; i < 3; i++)
-		blocks[i] = map_alloc(3 * MiB, 1, 0, false);
-	assert_true(map_free(blocks[0]));
-	assert_true(map_free(blocks[1]));
-	clock_pass_ms(patience - 1);
-	assert_true(map_free(blocks[2]));
+		blocks[i] = map_alloc(PAGE_DISCARD_MAX / 2, 1, 0, false);
+	for (int i = 0; i < 3; i++) {
+		clock_pass_ms(1);
+		assert_true(map_free(blocks[i]));
+	}
+	clock_pass_ms(os_options.decay - 3);
 	assert_true(page_decay(0));
-	assert_int_equal(map_kept_bytes(), 9 * MiB);
-	clock_pass_ms(1);
-	assert_true(page_decay(0));
-	assert_int_equal(map_kept_bytes(), 3 * MiB);
+	assert_int_equal(map_kept_bytes(), 3 * PAGE_DISCARD_MAX / 2);
+	/* It was counted in the round before. */
+	clock_pass_ms(2 * os_options.decay);
+	for (int i = 0; i < 3; i++)
+		page_decay(0);
+	assert_true(map_kept_bytes() <= page_bound());
+	assert_true(!is_mapped(blocks[0]) && !is_mapped(blocks[1]));
+}
+
+/* What is in use and what waits is no more than what was in use recently, and the bound. */
+static void they_go_when_more_is_in_use(void **state)
+{
+	const unsigned int nr_runs = 8;
+	struct slab *runs[8];
+	char *block;
+
+	(void)state;
+	for (unsigned int i = 0; i < nr_runs; i++) {
+		runs[i] = page_alloc(0, PAGE_MAX_ORDER);
+		assert_non_null(runs[i]);
+	}
+	assert_true(map_free(map_alloc(32 * MiB, 1, 0, false)));
+	for (unsigned int i = 0; i < nr_runs; i++)
+		page_free(runs[i], PAGE_MAX_ORDER);
 	page_decay(0);
-	assert_int_equal(map_kept_bytes(), 3 * MiB);
-	assert_true(is_mapped(blocks[2]));
-	clock_pass_ms(patience);
+	assert_int_equal(map_kept_bytes(), 32 * MiB);
+	assert_true(page_usage().dirty >= 48 * MiB);
+	/* None of both serves it. */
+	block = map_alloc(40 * MiB, 1, 0, false);
 	page_decay(0);
-	assert_int_equal(map_kept_bytes(), 0);
+	assert_true(page_usage().dirty <= 8 * MiB + page_bound());
+	assert_true(page_usage().dirty >= 8 * MiB);
+	assert_true(map_free(block));
 }
 
 /* Another thread may have read the clock before the block was freed. */
 static void a_young_block_is_not_old(void **state)
 {
+	size_t memory = os.memory;
+
 	(void)state;
 	for (int i = 0; i < 2; i++)
 		blocks[i] = map_alloc(3 * MiB, 1, 0, false);
 	assert_true(map_free(blocks[0]));
-	clock_pass_ms(os_options.decay);
+	clock_pass_ms(os_options.decay / 2);
 	assert_true(map_free(blocks[1]));
-	assert_true(map_decay(0, os_now_ms() - 1));
-	assert_int_equal(map_kept_bytes(), 6 * MiB);
-	assert_true(map_decay(0, os_now_ms()));
+	os.memory = 8 * 4 * MiB * os.nr_cpu_nodes;
+	map_decay(0, os_now_ms() - 1);
+	os.memory = memory;
+	assert_int_equal(map_kept_bytes(), 3 * MiB);
 	assert_true(is_mapped(blocks[1]));
 	page_trim();
 }
@@ -616,6 +641,7 @@ int test_freed_mappings(void)
 		cmocka_unit_test_setup(what_does_not_wait, begin),
 		cmocka_unit_test_setup(the_oldest_goes, begin),
 		cmocka_unit_test_setup(they_go_by_time, begin),
+		cmocka_unit_test_setup(they_go_when_more_is_in_use, begin),
 		cmocka_unit_test_setup(a_young_block_is_not_old, begin),
 		cmocka_unit_test_setup(they_go_when_memory_is_short, begin),
 		cmocka_unit_test_setup(they_make_room_for_pages, begin),

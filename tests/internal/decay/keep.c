@@ -227,19 +227,23 @@ static void time_passes_in_a_free(void)
 /* A round unmaps a block first, which takes a while: what others freed meanwhile is not old. */
 static void a_long_round_forgets_nothing(void **state)
 {
+	void *block;
+
 	(void)state;
 	begin();
-	assert_true(map_free(map_alloc(3 << 20, 1, 0, false)));
+	assert_true(map_free(map_alloc(64 << 20, 1, 0, false)));
 	if (!map_kept_bytes() || os_options.tiny)
 		skip();
 	clock_pass_ms(DECAY);
 	take(64, LARGE);
 	give(64, LARGE);
+	block = map_alloc(8 << 20, 1, 0, false);
 	meanwhile = time_passes_in_a_free;
 	page_decay(0);
 	assert_null(meanwhile);
 	assert_int_equal(map_kept_bytes(), 0);
 	assert_true(dirty() >= 64 * OS_HUGE);
+	assert_true(map_free(block));
 }
 
 /* The thread's rounds, each of which returns at most PAGE_DISCARD_MAX, follow each other until all
