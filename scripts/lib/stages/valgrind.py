@@ -8,9 +8,13 @@ from lib.stage import DEBUG, built, need, parts
 from lib.units import NOT_UNITS
 
 DIRECTORY = "build/deep/debug"
+# The variants by options of this suite show which memory each option touches. Of the others, each runs once.
+WITH_OPTIONS = "cache-"
 LEAVE_OUT = ("gdb-",) + NOT_UNITS + (
-    # These leave so little address space that valgrind cannot grow the stack,
-    "oom-", "kmalloc-oom-",
+    # These are scripts, whose programs would not run under valgrind,
+    "docs-", "foreign-python-", "ip-ranges", "reports-",
+    # leave so little address space that valgrind cannot grow the stack,
+    "oom-", "kmalloc-oom-", "maple-limit-",
     # use up so much that valgrind ends,
     "host-program-", "guard-exhausted", "quarantine-exhausted",
     # refuse calls that valgrind makes,
@@ -21,14 +25,22 @@ LEAVE_OUT = ("gdb-",) + NOT_UNITS + (
     "longjmp-",
     # write beyond an object, which valgrind finds first,
     "traces-",
-    # or take half an hour there: one ends only without memory, the other counts samples of many objects.
-    "mempool-", "sample-")
+    # know which options they chose, but not that a tool makes every cache a debug cache,
+    "fuzz-api",
+    # or take too long there: one ends only without memory, others have very many objects, samples or caches.
+    "mempool-", "sample-", "many-caches-")
+
+
+def _chosen():
+    """Each test once. Which memory the library touches depends little on the options with which it runs again."""
+    plain = names(DIRECTORY, LEAVE_OUT, without="options")
+    return [name for name in names(DIRECTORY, LEAVE_OUT) if (name in plain or name.startswith(WITH_OPTIONS))
+            # In checked caches valgrind knows of each object, and these tests read the old content of objects.
+            and not name.endswith("-checked")]
 
 
 @parts("valgrind", 4, "unit tests under valgrind's memcheck")
 def valgrind(tally, part):
     need("valgrind")
     if built(tally, DIRECTORY, "gcc", DEBUG):
-        # In checked caches valgrind knows of each object, and these tests read the old content of objects.
-        units = [name for name in names(DIRECTORY, LEAVE_OUT) if not name.endswith("-checked")]
-        in_small_ranges(tally, DIRECTORY, units, part, ["--wrapper", os.path.join(ROOT, "tests/deep/valgrind")])
+        in_small_ranges(tally, DIRECTORY, _chosen(), part, ["--wrapper", os.path.join(ROOT, "tests/deep/valgrind")])
