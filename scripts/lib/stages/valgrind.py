@@ -27,8 +27,9 @@ LEAVE_OUT = ("gdb-",) + NOT_UNITS + (
     "traces-",
     # know which options they chose, but not that a tool makes every cache a debug cache,
     "fuzz-api",
-    # or take too long there: one ends only without memory, others have very many objects, samples or caches.
-    "mempool-", "sample-", "many-caches-")
+    # or take too long there: one ends only without memory, others have very many objects, samples, caches or
+    # processes.
+    "mempool-", "sample-", "many-caches-", "refusals-")
 
 
 def _chosen():
