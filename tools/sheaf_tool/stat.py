@@ -32,7 +32,7 @@ COLUMNS: tuple[tuple[str, str, int, Callable[[float], str]], ...] = (
 EPILOG = """\
 Rates are per second over the interval, summed over all caches. A miss is a call that no sheaf of
 the CPU could serve; slabs counts slabs made of fresh pages. Resident memory is that of the
-process; used memory is in slabs, in blocks of up to 2 MiB and in the library itself; mapped
+process; used memory is in slabs, in blocks of up to 1 MiB and in the library itself; mapped
 memory is in larger blocks; free memory was used, and has not yet been returned to the system.
 
 examples:

@@ -133,7 +133,7 @@ def _run(settings: Settings, machine: dict[str, Any]) -> Document:
                 lambda entry, row: entry.label not in LINKED or row.params["threads"] == 1)
         for library in (settings.workers.parent / "packaging").glob("libsheaf.so.*.*[0-9]"):
             for name in MIXES:
-                document.result("rounding", {"mix": name}, "bytes/byte").samples.append(
+                document.result("rounding", {"allocator": OURS, "mix": name}, "bytes/byte").samples.append(
                     rounding(library, name))
         measure_cells(document, settings, [Part(pair_cells(settings.workers), 15, 7, 12.0)])
         once = replace(settings, repeat=1)
