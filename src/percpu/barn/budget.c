@@ -91,6 +91,7 @@ size_t sheaf_budget_used(void)
 void sheaf_budget_after_fork(void)
 {
 	sheaf_budget.used = 0;
-	for (uint32_t cpu = 0; cpu < os.nr_cpus; cpu++)
+	/* A first use that was refused has none. */
+	for (uint32_t cpu = 0; parts && cpu < os.nr_cpus; cpu++)
 		sheaf_budget.used += parts[cpu].added;
 }
