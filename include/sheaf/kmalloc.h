@@ -78,8 +78,9 @@ SHEAF_FRESH SHEAF_SIZED(1) void *__kmalloc(size_t size, gfp_t flags) SHEAF_SYMBO
  * case and the cost are those of kmem_cache_alloc(); up to KMALLOC_MAX_CACHE_SIZE, those plus one
  * call. A larger block takes a lock, and so does the first block of a cache: it creates the cache.
  * If that fails, or a call that may not sleep would wait for another thread that creates or
- * destroys a cache, the block comes from a larger cache that exists, of up to twice the size or 128
- * bytes more, and as well aligned. O(1); O(size) if it is zeroed, and above KMALLOC_MAX_CACHE_SIZE.
+ * destroys a cache, the block comes from a larger cache that exists, of up to twice that cache's
+ * size or 128 bytes more, and as well aligned; if there is none, it waits unless __GFP_NORETRY is
+ * given. O(1); O(size) if it is zeroed, and above KMALLOC_MAX_CACHE_SIZE.
  */
 static __always_inline SHEAF_FRESH SHEAF_SIZED(1) void *kmalloc(size_t size, gfp_t flags)
 {
@@ -226,8 +227,8 @@ SHEAF_FRESH SHEAF_SIZED(1) void *kvmalloc_node(size_t size, gfp_t flags, int nod
 
 /*
  * kvmalloc_node(), aligned to `align`, a power of two up to 1 GiB; NULL, after a report, for any
- * other. Up to 1 MiB, the block has a multiple of `align` bytes. krealloc() and kvrealloc() do not
- * keep the alignment. Kernel: the same call, since 6.18.
+ * other. If both are at most 1 MiB, the block has a multiple of `align` bytes. krealloc() and
+ * kvrealloc() do not keep the alignment. Kernel: the same call, since 6.18.
  */
 SHEAF_FRESH SHEAF_SIZED(1) void *kvmalloc_node_align(size_t size, unsigned long align, gfp_t flags,
 						     int node) SHEAF_SYMBOL(kvmalloc_node_align);
@@ -320,8 +321,9 @@ static __always_inline void vfree(const void *block)
 
 /*
  * Return at least size bytes in any context, as by kmem_cache_alloc_nolock(): from the cache of
- * that size, or from a larger one, of up to twice the size or 128 bytes more, and as well aligned.
- * It creates no cache: call kmalloc() once before, for this size. The node is a preference;
+ * that size, or from a larger one, of up to twice that cache's size or 128 bytes more, and as well
+ * aligned. It creates no cache: call kmalloc() once before, for this size, and with __GFP_ACCOUNT
+ * if this call has it. The node is a preference;
  * NUMA_NO_NODE: the node of this CPU. NULL if no such cache exists or has a block available
  * immediately, and above KMALLOC_MAX_CACHE_SIZE. 0 bytes: ZERO_SIZE_PTR. All flags in gfp except
  * __GFP_ZERO and __GFP_ACCOUNT are ignored. With several sets of caches

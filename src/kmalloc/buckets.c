@@ -65,8 +65,9 @@ struct kmem_cache *buckets_cache(kmem_buckets *set, size_t size, gfp_t flags)
 	s = make_once(set, size, wait);
 	for (unsigned int n = 1; !s && n <= KMALLOC_EACH && index + n < KMALLOC_CLASSES; n++)
 		s = buckets_made(set, index + n, size);
-	/* A call that may fail must not fail because another thread is making this cache. */
-	return s || wait ? s : make_once(set, size, true);
+	/* A call that may fail must not fail because another thread is making this cache; but
+	 * nobody waits to get less memory (kfree.c). */
+	return s || wait || flags & __GFP_NORETRY ? s : make_once(set, size, true);
 }
 
 SHEAF_PUBLIC kmem_buckets *kmem_buckets_create(const char *name, slab_flags_t flags,
@@ -98,8 +99,12 @@ SHEAF_PUBLIC kmem_buckets *kmem_buckets_create(const char *name, slab_flags_t fl
 
 SHEAF_PUBLIC void kmem_buckets_destroy(kmem_buckets *set)
 {
-	for (unsigned int i = 0; set && i < KMALLOC_CLASSES; i++)
+	for (unsigned int i = 0; set && i < KMALLOC_CLASSES; i++) {
+		/* It stays if blocks of it are in use. */
+		if (set->caches[i])
+			set->caches[i]->set = NULL;
 		kmem_cache_destroy(set->caches[i]);
+	}
 	pool_free(set, sizeof(*set));
 }
 

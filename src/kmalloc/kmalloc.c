@@ -111,12 +111,15 @@ bool kmalloc_ready(gfp_t flags)
 
 kmem_buckets *kmalloc_set(const void *caller, gfp_t flags, unsigned int turn)
 {
-	uint64_t mixed = ((uintptr_t)caller ^ family.secret) * UINT64_C(0x9e3779b97f4a7c15);
 	uint32_t n = os_load_acquire(&family.nr_partitions);
+	uint64_t mixed;
 
 	if (account_wanted(&kmalloc_large, flags))
 		return turn ? NULL : &family.charged;
-	return turn < n ? &family.sets[(((mixed >> 32) * n >> 32) + turn) % n] : NULL;
+	if (turn >= n)
+		return NULL;
+	mixed = ((uintptr_t)caller ^ family.secret) * UINT64_C(0x9e3779b97f4a7c15);
+	return &family.sets[(((mixed >> 32) * n >> 32) + turn) % n];
 }
 
 /* --- the calls -------------------------------------------------------------------------------- */
@@ -125,10 +128,16 @@ kmem_buckets *kmalloc_set(const void *caller, gfp_t flags, unsigned int turn)
  * beside it; not beside the limit of a group. */
 static OS_NOINLINE void *instead_of_slab(size_t size, gfp_t flags, int node)
 {
-	if (size <= kmalloc_sizes.coarse_from ||
-	    account_refuses(&kmalloc_large, flags, large_roundup(size)))
+	size_t class = kmalloc_class(&kmalloc_sizes, size);
+	void *block;
+
+	if (size <= kmalloc_sizes.coarse_from || (flags & __GFP_THISNODE && node != NUMA_NO_NODE) ||
+	    account_refuses(&kmalloc_large, flags, large_roundup(class)))
 		return NULL;
-	return large_alloc(size, 1, flags, node, KMALLOC_MAX_SIZE, "kmalloc");
+	block = large_alloc(class, 1, flags, node, KMALLOC_MAX_SIZE, "kmalloc");
+	if (block && os.tools)
+		kmalloc_tell_size(block, size);
+	return block;
 }
 
 OS_NOINLINE void *kmalloc_most(size_t size, gfp_t flags, int node, size_t most, const char *call,

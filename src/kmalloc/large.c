@@ -49,7 +49,7 @@ void *large_alloc(size_t size, size_t align, gfp_t flags, int node, size_t most,
 		}
 		if (!reclaim_for(NULL, flags, tries)) {
 			/* A smaller block was counted when its cache failed. */
-			if (size > KMALLOC_LARGEST)
+			if (size > KMALLOC_LARGEST || align > KMALLOC_LARGEST)
 				page_count_failure(rounded >> OS_PAGE_SHIFT);
 			return NULL;
 		}

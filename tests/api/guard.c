@@ -443,9 +443,6 @@ static void blocks(void)
 	block = kmalloc_nolock(64, GFP_NOWAIT, NUMA_NO_NODE);
 	CHECK(is_guarded(block));
 	kfree_nolock(block);
-	block = kmalloc(KMALLOC_MAX_CACHE_SIZE + 1, GFP_KERNEL);
-	CHECK(!is_guarded(block));
-	kfree(block);
 }
 
 /* A slot is reused as late as possible. */

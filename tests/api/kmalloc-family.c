@@ -157,6 +157,29 @@ static void buckets_are_apart(void **state)
 }
 
 /* Their objects are charged where they are: a set has no twins. */
+/* Its caches stay while blocks of it are in use; their blocks move to those of kmalloc(). */
+static void blocks_outlive_their_set(void **state)
+{
+	static struct capture captured;
+	kmem_buckets *set = kmem_buckets_create("gone", 0, 0, 0, NULL), *other;
+	char *block = kmem_buckets_alloc(set, 100, GFP_KERNEL);
+
+	(void)state;
+	memset(block, 7, 100);
+	capture_begin(&captured);
+	kmem_buckets_destroy(set);
+	assert_true(capture_end(&captured) > 0);
+	other = kmem_buckets_create("other", 0, 0, 0, NULL);
+	capture_begin(&captured);
+	block = krealloc(block, 5000, GFP_KERNEL);
+	assert_int_equal(capture_end(&captured), 0);
+	assert_non_null(block);
+	assert_int_equal(block[99], 7);
+	assert_memory_equal(look(hook_cache_of(block)).name, "kmalloc-", 8);
+	kfree(block);
+	kmem_buckets_destroy(other);
+}
+
 static void buckets_are_charged(void **state)
 {
 	struct kmem_group *g = kmem_group_create("buckets", NULL, NULL), *of;
@@ -434,6 +457,7 @@ int main(void)
 		cmocka_unit_test(names_are_the_kernels),
 		cmocka_unit_test(slabs_are_nearly_whole),
 		cmocka_unit_test(buckets_are_apart),
+		cmocka_unit_test(blocks_outlive_their_set),
 		cmocka_unit_test(buckets_are_charged),
 		cmocka_unit_test(regions_of_buckets_are_cut),
 		cmocka_unit_test(objects_of_large_caches_stay),
