@@ -12,7 +12,7 @@
  * sleeps, and calls do none. It sleeps longer and longer while it finds nothing to do. It is
  * started at the first round, and again in a forked child.
  *
- * A round:  free pages of one node (page/keep.c), and one freed mapping of it (page/map_kept.h);
+ * A round:  free pages of one node (page/keep.c), and freed mappings of it (page/map_kept.h);
  *           each round another node. And a part of a pass over all caches (percpu/idle.h). The
  *           passes that have begun take turns, one in each round, so that none waits for the end of
  *           the others:

@@ -211,7 +211,7 @@ void range_given(struct range *range, struct chunk *chunk, unsigned int order)
 bool page_decay(unsigned int node)
 {
 	struct range *range = &ranges[node];
-	bool more = map_decay(node, os_now_ms());
+	bool more;
 	ptrdiff_t before;
 	size_t kept;
 	uint32_t now;
@@ -224,14 +224,14 @@ bool page_decay(unsigned int node)
 	range->work = before = MOST_WORK;
 	range->now = now;
 	discard_surplus(range, kept);
-	more |= range->work <= 0; /* or the last piece took all the work that was left */
+	more = range->work <= 0; /* or the last piece took all the work that was left */
 	if (more)
 		os_store_relaxed(&decay_time.left, 1);
 	end_work(range, before);
 	/* Some stay only because they were in use recently. */
 	more |= kept > keep_bound(range) && !os_options.decay_never;
 	range_unlock(range);
-	return more;
+	return map_decay(node, now) | more;
 }
 
 /* Return `wanted` dirty pages, if there are that many, step by step: of free chunks, or of all.

@@ -108,18 +108,19 @@ size_t keep_pages(struct range *range, uint32_t now, size_t freed)
 	return most_now(peak - used, bound_of(peak));
 }
 
-bool keep_has_room(struct range *range, size_t freed)
+size_t keep_mapped(struct range *range, size_t freed)
 {
-	size_t seen = larger(os_load_relaxed(&range->seen), os_load_relaxed(&range->peak));
-	size_t held = held_in(range), most = most_now(seen, 0), used;
+	size_t noted = os_load_relaxed(&range->seen), held = held_in(range), used, kept;
+	size_t seen = larger(noted, os_load_relaxed(&range->peak));
 
-	/* Most often it need not be known how much of that waits. */
-	if (held <= smaller(seen, most))
-		return true;
+	/* Most often it need not be known how much of that waits, but once after each round. */
+	if (noted && held <= smaller(seen, most_now(seen, 0)))
+		return SIZE_MAX;
 	used = used_in(range);
 	os_raise(&range->seen, used);
 	seen = larger(seen, used);
-	return free_in(range) + freed <= most_now(seen - used + freed, bound_of(seen));
+	kept = most_now(seen - used + (freed >> OS_PAGE_SHIFT), bound_of(seen));
+	return (kept - smaller(kept, os_load_relaxed(&range->dirty))) << OS_PAGE_SHIFT;
 }
 
 size_t keep_bound(const struct range *range)
@@ -139,6 +140,7 @@ size_t page_bound(void)
 void keep_forget_peak(struct range *range)
 {
 	os_lock(&range->lock);
+	os_store_relaxed(&range->peak, held_in(range));
 	range->decay = (struct decay){.began = os_now_ms(), .peaks = {held_in(range)}};
 	os_store_relaxed(&range->seen, 0);
 	os_unlock(&range->lock);

@@ -24,7 +24,7 @@ _Static_assert(MAP_KEPT_MOST >> UNIT_SHIFT < 1 << SIZE_BITS, "a cell has room fo
 static struct {
 	uint64_t cells[OS_MAX_NODES][CELLS] __attribute__((aligned(64)));
 	/* No block is in a cell from here on; if one is, after a race, until the next round. */
-	uint32_t end[OS_MAX_NODES];
+	uint64_t end[OS_MAX_NODES];
 	size_t returned;
 } waiting OS_LARGE;
 
@@ -118,13 +118,16 @@ static unsigned int find_oldest(unsigned int node, uint32_t now, uint64_t *found
 }
 
 /* Where the block may go: a free cell, or the oldest one if there is none or too much would wait;
- * NONE: no other block waits, and there is no room. `before`: what is there now, and must be
- * unmapped first. */
+ * NONE if that would not help. `before`: what is there now, and must be unmapped first. */
 static unsigned int find_place(unsigned int node, struct mapping block, uint32_t now,
 			       uint64_t *before)
 {
+	size_t most = keep_mapped(&ranges[node], block.size);
+
 	*before = 0;
-	if (keep_has_room(&ranges[node], block.size >> OS_PAGE_SHIFT))
+	if (block.size > most)
+		return NONE;
+	if (most == SIZE_MAX || map_kept_of(node) + block.size <= most)
 		for (unsigned int i = 0; i < CELLS; i++)
 			if (!os_load_relaxed(&waiting.cells[node][i]))
 				return i;
@@ -149,6 +152,7 @@ static size_t unmap_kept(unsigned int node, unsigned int i, uint64_t now)
 
 bool map_keep(struct mapping block, unsigned int node)
 {
+	size_t gone = 0;
 	uint64_t before;
 	uint32_t now;
 	unsigned int i;
@@ -160,14 +164,14 @@ bool map_keep(struct mapping block, unsigned int node)
 		  block_in(kept_cell(block, 0)).size == block.size); /* MAP_KEPT-J1 */
 	now = os_now_ms();
 	decay_see_time(now);
-	while ((i = find_place(node, block, now, &before)) != NONE) {
+	/* A round unmaps more. */
+	while (gone < PAGE_DISCARD_MAX && (i = find_place(node, block, now, &before)) != NONE) {
 		if (before) {
-			unmap_kept(node, i, before);
+			gone += unmap_kept(node, i, before);
 			continue;
 		}
 		if (os_cmpxchg(&waiting.cells[node][i], &before, kept_cell(block, now))) {
-			if (i >= os_load_relaxed(&waiting.end[node]))
-				os_store_relaxed(&waiting.end[node], i + 1);
+			os_raise(&waiting.end[node], i + 1);
 			return true;
 		}
 	}
@@ -178,13 +182,15 @@ bool map_decay(unsigned int node, uint32_t now)
 {
 	size_t gone = 0;
 	uint64_t block;
-	unsigned int i, end = nr_cells(node);
+	uint64_t end = nr_cells(node);
+	unsigned int i;
 
 	while (end && !os_load_relaxed(&waiting.cells[node][end - 1]))
 		end--;
 	if (os_load_relaxed(&waiting.end[node]) != end)
 		os_store_relaxed(&waiting.end[node], end);
-	while (!keep_has_room(&ranges[node], 0) && (i = find_oldest(node, now, &block)) != NONE) {
+	while (map_kept_of(node) > keep_mapped(&ranges[node], 0) &&
+	       (i = find_oldest(node, now, &block)) != NONE) {
 		if (gone && gone + size_in(block) > PAGE_DISCARD_MAX)
 			return true;
 		gone += unmap_kept(node, i, block);

@@ -24,7 +24,7 @@
  *  PAGE-P4. Free pages that were used and not yet returned ("dirty"), and mappings that wait, stay
  *      if they were in use in the time of the option decay; of older ones, page_bound() bytes stay;
  *      in all at most an eighth of memory (keep.c). Pages have the first claim. With decay=never,
- *      nothing returns without page_trim(). The limit may be exceeded: by memory that one call does
+ *      no page returns without page_trim(). The limit may be exceeded: by memory that one call does
  *      not return because that would take long (PAGE_DISCARD_MAX), and by memory that the system
  *      cannot take back: parts of its own, larger pages, and parts of chunks for which it has no
  *      more mappings (huge.c). Locked memory goes only above the soft limit, in page_trim() and in
@@ -107,9 +107,9 @@ void page_give_back(struct slab *slab, unsigned int order);
 /* Free memory that a program may always have, in bytes: for free pages, and for free objects. It
  * follows what was in use recently: keep.c. */
 size_t page_bound(void);
-/* Return what may no longer stay on this node, PAGE_DISCARD_MAX at most. Returns
- * false if nothing will be left for later calls. Does nothing while another thread has the node's
- * lock. */
+/* Return what may no longer stay on this node: PAGE_DISCARD_MAX at most of pages, and of mappings
+ * as much, or one. Returns false if nothing will be left for later calls. Does nothing while
+ * another thread has the node's lock. */
 bool page_decay(unsigned int node);
 /*
  * Return free pages to the system until `keep` bytes of them are left: free chunks first, in steps

@@ -169,9 +169,9 @@ static inline size_t smaller(size_t one, size_t other)
 
 /* How many dirty pages may stay now; `freed` more were in use until now. */
 size_t keep_pages(struct range *range, uint32_t now, size_t freed);
-/* In what dirty pages leave: for mappings that wait, and for these pages of one that is in use.
- * Needs no lock. */
-bool keep_has_room(struct range *range, size_t freed);
+/* The bytes of mappings that may wait, beside the dirty pages, if this many of those in use will
+ * wait; SIZE_MAX: all. Needs no lock. */
+size_t keep_mapped(struct range *range, size_t freed);
 /* What may stay even if it was not in use recently. Needs no lock. */
 size_t keep_bound(const struct range *range);
 /* What was in use before no longer counts; what is free now goes by time. Takes the lock. */
