@@ -38,7 +38,7 @@ BUGS = [
     Bug("dirty-pages-uncounted", "src/page/chunk.c", "\tchunk->nr_dirty += dirty;\n", "", "sim-slabs"),
     Bug("freed-pages-keep-their-slab", "src/page/page.c", "\tdisown(slab, order);\n\tgive_run(slab, order, RUN_USED);",
         "\tgive_run(slab, order, RUN_USED);", "page-2-nodes"),
-    Bug("mapping-stays", "src/page/map.c", "\t\tmap_unmap(block);\n", "", "page-2-nodes"),
+    Bug("mapping-stays", "src/page/map.c", "\t\tmap_unmap(block, map_node_of(entry));\n", "", "page-2-nodes"),
     # src/slab/
     Bug("empty-slab-leaves-uncounted", "src/slab/partial.c", "\tif (flag)\n\t\tleave_unused(node, slab);\n", "", "sim-slabs"),
     Bug("empty-slab-without-flag", "src/slab/give.c", "surplus ? 0 : SLAB_UNUSED", "0", "sim-slabs"),
