@@ -10,9 +10,10 @@ from lib.stage import RELEASE, Skipped, built, need
 from lib.units import without_rseq
 
 ARM = "aarch64-linux-gnu"
-# Statistics, slots of thousands of CPUs, 384 MiB on one of two nodes, a large heap, and an emulator of five busy threads need more
-# address space than other tests get. (Without it, the emulator hangs.)
-ROOMY = ("sheaves-", "many-caches-", "spare-", "decay-", "idle-", "limit-", "container-")
+# Statistics, slots of thousands of CPUs, 384 MiB on one of two nodes, a large heap, blocks aligned to 1 GiB, and an emulator of
+# five busy threads need more address space than other tests get. (Without it, the emulator hangs.)
+ROOMY = ("sheaves-", "many-caches-", "spare-", "decay-", "idle-", "limit-", "container-",
+         "kmalloc-helpers-")
 ROOMY_VARIANTS = ("-stats", "-sampled")
 
 
