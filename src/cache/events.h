@@ -44,7 +44,7 @@
 	X(rcu_pending_bytes, "bytes of objects that wait for a grace period")
 
 /* X(name, the words whose sum it is, its text) */
-#define STAT_EVENTS(X) SLAB_EVENTS(X) PERCPU_EVENTS(X, X) RCU_EVENTS(X)
+#define STAT_EVENTS(X) SLAB_EVENTS(STAT_OWN, X) PERCPU_EVENTS(STAT_OWN, X) RCU_EVENTS(STAT_OWN, X)
 
 _Static_assert(NR_RCU_WORDS <= OS_WORDS, "counters fit their place");
 

@@ -16,27 +16,26 @@
 #include "os/counters.h"
 #include "slab/slab.h"
 
-#define STAT_WORD(name, ...) STAT_##name,
-#define STAT_BIT(name)	     (UINT64_C(1) << STAT_##name)
+/* What the lists pass to their macro X for an event with a word of its own: its name, the words
+ * whose sum it is, its text. */
+#define STAT_OWN(X, name, text) X(name, UINT64_C(1) << STAT_##name, text)
+#define STAT_WORD(X, name, ...) STAT_##name,
 
-/* X(name, the words whose sum it is, its text). */
-#define SLAB_EVENTS(X)                                                                             \
-	X(alloc_slowpath, STAT_BIT(alloc_slowpath), "objects straight from slabs")                 \
-	X(free_slowpath, STAT_BIT(free_slowpath), "objects straight to slabs")                     \
-	X(free_add_partial, STAT_BIT(free_add_partial), "full slabs that got a free object")       \
-	X(free_remove_partial, STAT_BIT(free_remove_partial), "empty slabs taken off their list")  \
-	X(alloc_slab, STAT_BIT(alloc_slab), "slabs made of fresh pages")                           \
-	X(free_slab, STAT_BIT(free_slab), "slabs returned as pages")                               \
-	X(alloc_node_mismatch, STAT_BIT(alloc_node_mismatch),                                      \
-	  "requests for a node that bypassed sheaves")                                             \
-	X(order_fallback, STAT_BIT(order_fallback), "slabs of the fallback order")                 \
-	X(cmpxchg_double_fail, STAT_BIT(cmpxchg_double_fail), "lost races for a slab's word")      \
-	X(nolock_deferred, STAT_BIT(nolock_deferred), "slabs that a nolock free left unlisted")
+#define SLAB_EVENTS(OWN, X)                                                                        \
+	OWN(X, alloc_slowpath, "objects straight from slabs")                                      \
+	OWN(X, free_slowpath, "objects straight to slabs")                                         \
+	OWN(X, free_add_partial, "full slabs that got a free object")                              \
+	OWN(X, free_remove_partial, "empty slabs taken off their list")                            \
+	OWN(X, alloc_slab, "slabs made of fresh pages")                                            \
+	OWN(X, free_slab, "slabs returned as pages")                                               \
+	OWN(X, alloc_node_mismatch, "requests for a node that bypassed sheaves")                   \
+	OWN(X, order_fallback, "slabs of the fallback order")                                      \
+	OWN(X, cmpxchg_double_fail, "lost races for a slab's word")                                \
+	OWN(X, nolock_deferred, "slabs that a nolock free left unlisted")
 
-/* Each of these events has a word of its own. */
 enum slab_word {
 	STAT_BEFORE_SLAB = OS_NR_SHOWN - 1,
-	SLAB_EVENTS(STAT_WORD) STAT_total_objects,
+	SLAB_EVENTS(STAT_WORD, ) STAT_total_objects,
 	STAT_slab_bytes,
 	STAT_peak_slab_bytes,
 	NR_SLAB_WORDS,
