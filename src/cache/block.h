@@ -19,7 +19,8 @@
 /* The name of large blocks in reports and numbers: no cache, and not on their list. */
 extern struct kmem_cache kmalloc_large;
 
-/* Allocate a block. `size` is rounded up. Returns NULL if there is no memory. */
+/* Allocate a block. `size` is rounded up; `align` is a power of two. Returns NULL if there is no
+ * memory. */
 void *large_take(size_t size, size_t align, gfp_t flags, unsigned int node);
 /* Charge a block that large_take() took for this size; false: a limit is reached. */
 bool large_own(void *block, size_t size, gfp_t flags, uint32_t number);

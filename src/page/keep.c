@@ -91,7 +91,7 @@ static size_t most_now(size_t recent, size_t bound)
 	if (page_is_above_soft())
 		return 0;
 	if (os_options.decay_never)
-		return SIZE_MAX / 2;
+		return SIZE_MAX >> OS_PAGE_SHIFT;
 	if (os_options.tiny || !os_options.decay)
 		return smaller(bound / TINY_PART, keep_most());
 	return smaller(recent + bound, keep_most());
@@ -125,7 +125,7 @@ size_t keep_mapped(struct range *range, size_t freed)
 
 size_t keep_bound(const struct range *range)
 {
-	return bound_of(larger(os_load_relaxed(&range->peak), used_in(range)));
+	return bound_of(range->peak);
 }
 
 size_t page_bound(void)
@@ -133,7 +133,8 @@ size_t page_bound(void)
 	size_t pages = 0;
 
 	for (uint32_t node = 0; node < os.nr_nodes; node++)
-		pages += keep_bound(&ranges[node]);
+		pages += bound_of(
+			larger(os_load_relaxed(&ranges[node].peak), used_in(&ranges[node])));
 	return smaller(pages << OS_PAGE_SHIFT, os_load_relaxed(&os.memory) / MOST_PART);
 }
 

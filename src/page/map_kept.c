@@ -102,6 +102,7 @@ static bool may_stay(struct mapping block)
 	       !os_options.init_on_free && !os_options.check_double;
 }
 
+/* The cell of the block that waits longest, and what is in it; NONE if no block waits. */
 static unsigned int find_oldest(unsigned int node, uint32_t now, uint64_t *found)
 {
 	unsigned int oldest = NONE, end = nr_cells(node);
@@ -164,7 +165,7 @@ bool map_keep(struct mapping block, unsigned int node)
 		  block_in(kept_cell(block, 0)).size == block.size); /* MAP_KEPT-J1 */
 	now = os_now_ms();
 	decay_see_time(now);
-	/* A round unmaps more. */
+	/* If more must go first, that is left to rounds, and this block goes at once. */
 	while (gone < PAGE_DISCARD_MAX && (i = find_place(node, block, now, &before)) != NONE) {
 		if (before) {
 			gone += unmap_kept(node, i, before);

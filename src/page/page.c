@@ -194,21 +194,12 @@ enum run {
 	RUN_RETURNED
 };
 
-/* The range, the chunk and the page in it of an address. */
-static struct chunk *chunk_at(const void *address, struct range **range, unsigned int *page)
-{
-	size_t index = ((uintptr_t)address - (uintptr_t)pages.base) >> OS_PAGE_SHIFT;
-
-	*range = &ranges[page_node(address)];
-	*page = (unsigned int)(index % CHUNK_PAGES);
-	return range_chunk(*range, index / CHUNK_PAGES % range_max_chunks());
-}
-
 static void give_run(struct slab *slab, unsigned int order, enum run run)
 {
-	struct range *range;
-	unsigned int page, dirty = 1u << order;
-	struct chunk *chunk = chunk_at(page_address(slab), &range, &page);
+	size_t index = ((uintptr_t)page_address(slab) - (uintptr_t)pages.base) >> OS_PAGE_SHIFT;
+	struct range *range = &ranges[page_node(page_address(slab))];
+	struct chunk *chunk = range_chunk(range, index / CHUNK_PAGES % range_max_chunks());
+	unsigned int page = index % CHUNK_PAGES, dirty = 1u << order;
 
 	/* PAGE-P2; and no address leads to its owner now. */
 	os_assert(!(page & ((1u << order) - 1)) && page + dirty <= CHUNK_PAGES &&

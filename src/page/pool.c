@@ -130,7 +130,7 @@ static struct pool_block *unlist(struct pool *pool, unsigned int index)
 	if (block) {
 		pool->free[index] = block->next;
 	} else if (size <= pool->left) {
-		/* Of those of whole pages, pages return to the system. */
+		/* Whole pages begin at one: the system gets them back. */
 		pool->left = (pool->left - size) & (size < OS_PAGE ? -(size_t)1 : -OS_PAGE);
 		block = (void *)(pool->rest + pool->left);
 	}

@@ -172,7 +172,7 @@ size_t keep_pages(struct range *range, uint32_t now, size_t freed);
 /* The bytes of mappings that may wait, beside the dirty pages, if this many of those in use will
  * wait; SIZE_MAX: all. Needs no lock. */
 size_t keep_mapped(struct range *range, size_t freed);
-/* What may stay even if it was not in use recently. Needs no lock. */
+/* What of the last keep_pages() may stay even if it was not in use recently. */
 size_t keep_bound(const struct range *range);
 /* What was in use before no longer counts; what is free now goes by time. Takes the lock. */
 void keep_forget_peak(struct range *range);
