@@ -189,7 +189,7 @@ int main(int argc, char **argv)
 				   2 * (nodes - 1));
 	if (sysconf(_SC_PAGESIZE) != 4096)
 		return !good;
-	more = 4 * (cpus > 16 ? 40 : cpus - 2) + 8 * (nodes - 1);
+	more = 4 * (cpus > 16 ? 40 : cpus > 2 ? cpus - 2 : 0) + 8 * (nodes - 1);
 	good &= is_at_most("written KiB", first.written - nothing.written, MOST_WRITTEN + more);
 	good &= is_at_most("resident KiB", first.kib - nothing.kib, MOST_KIB + more);
 	return !good;

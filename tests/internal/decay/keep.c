@@ -224,7 +224,7 @@ static void time_passes_in_a_free(void)
 	page_free(page_alloc(0, 0), 0);
 }
 
-/* A round unmaps a block first, which takes a while: what others freed meanwhile is not old. */
+/* A round unmaps a block, which takes a while: what others free meanwhile is not old. */
 static void a_long_round_forgets_nothing(void **state)
 {
 	void *block;
