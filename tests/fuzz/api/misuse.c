@@ -8,14 +8,8 @@
 #include <string.h>
 
 #include "fuzz/api/model.h"
+#include "kit/hidden.h"
 #include "kit/options.h"
-
-/* Compilers would see what is wrong. */
-static void *hidden(void *p)
-{
-	__asm__("" : "+r"(p));
-	return p;
-}
 
 static void no_cache(void)
 {

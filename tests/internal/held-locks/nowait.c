@@ -66,8 +66,8 @@ static void *do_all(void *cache)
 	kmem_cache_return_sheaf(s, GFP_NOWAIT, sheaf);
 	kfree(kmalloc(100, GFP_NOWAIT));
 	kfree(kmalloc(100000, GFP_NOWAIT));
-	/* Its cache need not exist. */
-	block = kmalloc(4096, GFP_NOWAIT);
+	/* Its cache need not exist, where callers share caches. */
+	block = kmalloc(os_options.random_kmalloc_caches ? 100000 : 4096, GFP_NOWAIT);
 	CHECK(block && (uintptr_t)block % 4096 == 0);
 	kfree(block);
 	return NULL;
@@ -120,6 +120,9 @@ static void no_lock_that_is_held_for_long(void **state)
 	kfree(kmalloc(100000, GFP_KERNEL));
 	kfree(kmalloc(4608, GFP_KERNEL));
 	kfree(kmalloc(8192, GFP_KERNEL));
+	/* Where they do not, the caches of its calls must. */
+	if (os_options.random_kmalloc_caches)
+		others_go_on(make("nowait-sets", sizeof(struct item), 0));
 	for (size_t i = 0; i < sizeof(ranks) / sizeof(ranks[0]); i++) {
 		struct kmem_cache *s = make("nowait-lock", sizeof(struct item), 0);
 
