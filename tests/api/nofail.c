@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* First uses that meet refusals: __GFP_NOFAIL waits for memory; few addresses suffice. */
+/* First uses that meet refusals: __GFP_NOFAIL waits for memory; few addresses suffice; a child has
+ * what it needs, wherever its parent's first use ended. */
 #include <sheaf/slab.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +12,8 @@
 #include "kit/unit.h"
 
 enum {
-	REFUSALS = 100
+	REFUSALS = 100,
+	ENOUGH = 99 /* exit status: the first use met no refusal */
 };
 
 static unsigned int left;
@@ -69,6 +71,47 @@ static void in_few_addresses(void)
 	use(kmalloc(100, GFP_KERNEL), 100);
 }
 
+static unsigned int accepted;
+
+static bool refuse_later(const char *point)
+{
+	(void)point;
+	return !accepted || !accepted--;
+}
+
+static void use_cache(void)
+{
+	struct kmem_cache *s;
+
+	hook_fail_by(NULL);
+	s = kmem_cache_create("child", 100, NULL, 0);
+	CHECK(s);
+	kmem_cache_free(s, kmem_cache_alloc(s, GFP_KERNEL));
+	CHECK(kmem_cache_verify(s) == 0);
+	kmem_cache_destroy(s);
+}
+
+static void fork_after_refusals(void)
+{
+	hook_fail_by(refuse_later);
+	if (kmem_cache_create("parent", 100, NULL, 0))
+		_exit(ENOUGH);
+	CHECK(in_child(use_cache) == 0);
+	use_cache();
+}
+
+static void at_each_point(void **state)
+{
+	int status = 0;
+
+	(void)state;
+	for (unsigned int n = 0; WEXITSTATUS(status) != ENOUGH; n++) {
+		accepted = n;
+		status = in_child(fork_after_refusals);
+		assert_true(status == 0 || WEXITSTATUS(status) == ENOUGH);
+	}
+}
+
 #define IN_CHILD(body)                                                                             \
 	static void body##_in_child(void **state)                                                  \
 	{                                                                                          \
@@ -96,6 +139,7 @@ int main(void)
 		cmocka_unit_test(first_block_in_child),
 		cmocka_unit_test(from_cache_in_child),
 		cmocka_unit_test(in_few_addresses_in_child),
+		cmocka_unit_test(at_each_point),
 	};
 
 	return cmocka_run_group_tests_name("nofail", tests, NULL, NULL);
