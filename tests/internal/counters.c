@@ -479,8 +479,8 @@ static void cache_off_the_list_is_left_alone(void **state)
 	bool lost;
 
 	(void)state;
-	kmem_cache_free(gone, kmem_cache_alloc(gone, GFP_KERNEL));
-	kmem_cache_shrink(gone);
+	/* Not by a free: with some options it leaves nothing that a drain would free. */
+	slab_mark(&gone->sheaf.slab, MARK_EMPTY);
 	assert_ptr_equal(list_pin_marked(marked, &lost), gone);
 	list_unpin(gone);
 	os_lock(&caches.lock);
