@@ -7,6 +7,7 @@
 #include "kit/cache.h"
 #include "kit/capture.h"
 #include "kit/hooks.h"
+#include "kit/needs.h"
 #include "kit/process.h"
 #include "kit/unit.h"
 #include "os/machine.h"
@@ -71,6 +72,7 @@ static void there_may_be_no_other_object(void **state)
 	static char nobodys[SIZE];
 
 	(void)state;
+	needs(NEED_SHEAVES);
 	s = make("mine", SIZE, 0);
 	held[nr_held++] = kmem_cache_alloc(s, GFP_KERNEL);
 	/* There is a spare from now on. */
