@@ -22,8 +22,7 @@ struct pool_block {
 	struct pool_block *next;
 };
 
-/* With slab_guard_pools: what all sizes share is not the first page, but an area away from objects,
- * between two inaccessible pages; when it is used up, another one. */
+/* With slab_guard_pools: an area away from objects, between two inaccessible pages, for runs. */
 static void new_area(struct pool *pool)
 {
 	size_t usable = AREA - 2 * os.page_size;
@@ -35,9 +34,24 @@ static void new_area(struct pool *pool)
 		os_unreserve(start, AREA);
 		return;
 	}
-	pool->rest = start + os.page_size;
-	pool->left = usable;
-	tools_open(pool->rest, usable);
+	pool->area = start + os.page_size;
+	pool->area_left = usable;
+}
+
+/* The last one of the area; when that is used up, of another one. */
+static char *run_of_area(struct pool *pool, size_t size)
+{
+	char *run = NULL;
+
+	os_lock(&pool->lock);
+	if (size > pool->area_left)
+		new_area(pool);
+	if (size <= pool->area_left) {
+		pool->area_left -= size;
+		run = pool->area + pool->area_left;
+	}
+	os_unlock(&pool->lock);
+	return run;
 }
 
 static char *pages_among_objects(unsigned int node, unsigned int order)
@@ -77,8 +91,12 @@ static unsigned int size_index(size_t size)
 
 static char *new_run(unsigned int node, unsigned int order)
 {
-	char *run = pages_among_objects(node, order);
+	char *run = NULL;
 
+	if (os_options.guard_pools)
+		run = run_of_area(&ranges[node].pool, OS_PAGE << order);
+	if (!run)
+		run = pages_among_objects(node, order);
 	if (!run)
 		return NULL;
 	tools_open(run, OS_PAGE << order);
@@ -130,8 +148,7 @@ static struct pool_block *unlist(struct pool *pool, unsigned int index)
 	if (block) {
 		pool->free[index] = block->next;
 	} else if (size <= pool->left) {
-		/* Whole pages begin at one: the system gets them back. */
-		pool->left = (pool->left - size) & (size < OS_PAGE ? -(size_t)1 : -OS_PAGE);
+		pool->left -= size;
 		block = (void *)(pool->rest + pool->left);
 	}
 	return block;
@@ -144,10 +161,6 @@ static struct pool_block *take_block(unsigned int node, unsigned int index)
 
 	os_lock(&pool->lock);
 	block = unlist(pool, index);
-	if (!block && os_options.guard_pools) {
-		new_area(pool);
-		block = unlist(pool, index);
-	}
 	os_unlock(&pool->lock);
 	return block ? block : carve(node, index);
 }

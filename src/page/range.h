@@ -35,8 +35,10 @@
 struct pool {
 	struct os_lock lock;
 	struct pool_block *free[POOL_SIZES];
-	char *rest; /* of the pages that all sizes share: `left` bytes */
+	char *rest; /* of the page that all sizes share: `left` bytes */
 	size_t left;
+	char *area; /* with slab_guard_pools: for runs, `area_left` bytes */
+	size_t area_left;
 } __attribute__((aligned(64)));
 
 /* Each in one page. */

@@ -194,6 +194,28 @@ static void small_sizes_share_pages(void **state)
 		pool_free(blocks[i], (size_t)64 << i);
 }
 
+/* So a fork or a walk that touches structures of one size touches few pages. */
+static void a_size_is_close_together(void **state)
+{
+	unsigned int nr_pages = 0;
+	uintptr_t page = 0;
+
+	(void)state;
+	go_to(0);
+	for (unsigned int i = 0; i < BLOCKS; i++) {
+		sizes[i] = i % 2 ? 2048 : 64;
+		assert_non_null(blocks[i] = pool_alloc(sizes[i]));
+		if (sizes[i] == 64 && page != (uintptr_t)blocks[i] / OS_PAGE) {
+			page = (uintptr_t)blocks[i] / OS_PAGE;
+			nr_pages++;
+		}
+	}
+	for (unsigned int i = 0; i < BLOCKS; i++)
+		pool_free(blocks[i], sizes[i]);
+	/* One may have been shared by all sizes. */
+	assert_in_range(nr_pages, 0, BLOCKS / 2 * 64 / OS_PAGE + 3);
+}
+
 /* Of a list that another thread changes, a call that does not wait gets none. */
 static void a_locked_list_gives_none(void **state)
 {
@@ -213,6 +235,7 @@ int test_pool(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(small_sizes_share_pages),
+		cmocka_unit_test(a_size_is_close_together),
 		cmocka_unit_test(blocks_do_not_overlap),
 		cmocka_unit_test(a_node_gets_its_own),
 		cmocka_unit_test(a_block_goes_home),
