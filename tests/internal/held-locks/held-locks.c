@@ -43,9 +43,10 @@ static struct capture captured;
 
 static struct kmem_cache *beside;
 
+/* Of objects that were taken, wherever the thread runs now. */
 static struct os_lock *node_lock(void)
 {
-	return &beside->sheaf.slab.nodes[os_node()]->lock;
+	return &beside->sheaf.slab.nodes[page_node(held[0])]->lock;
 }
 
 static void lock_node(void)
