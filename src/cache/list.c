@@ -17,6 +17,7 @@ struct link {
 struct entry {
 	struct kmem_cache *s, *prev;
 	uint32_t pins;
+	uint32_t hash;	/* of the name: most others in its chain differ */
 	uint64_t print; /* see list_print() */
 	struct link by_name, by_layout;
 	char name[];
@@ -49,9 +50,9 @@ static uint32_t hash(uint32_t so_far, const void *bytes, size_t size)
 	return so_far;
 }
 
-static struct link **chain_of_name(const char *name)
+static uint32_t hash_of_name(const char *name)
 {
-	return &chains.names[hash(HASH_SEED, name, strlen(name)) % CHAINS];
+	return hash(HASH_SEED, name, strlen(name));
 }
 
 static struct link **chain_of_layout(uint32_t size, slab_flags_t flags)
@@ -82,9 +83,11 @@ static void remove_link(struct link *link)
 
 bool list_has_name(const char *name)
 {
-	struct link *link = *chain_of_name(name);
+	uint32_t wanted = hash_of_name(name);
+	struct link *link = chains.names[wanted % CHAINS];
 
-	while (link && strcmp(ENTRY_OF(link, by_name)->name, name) != 0)
+	while (link && (ENTRY_OF(link, by_name)->hash != wanted ||
+			strcmp(ENTRY_OF(link, by_name)->name, name) != 0))
 		link = link->next;
 	return link;
 }
@@ -115,6 +118,7 @@ bool list_name(struct kmem_cache *s, const char *name)
 	if (!entry)
 		return false;
 	entry->s = s;
+	entry->hash = hash_of_name(name);
 	s->name = strcpy(entry->name, name);
 	return true;
 }
@@ -136,7 +140,7 @@ void list_add(struct kmem_cache *s)
 		entry_of(s->next)->prev = s;
 	caches.first = s;
 	os_store_relaxed(&caches.nr, caches.nr + 1);
-	add_link(chain_of_name(s->name), &entry->by_name);
+	add_link(&chains.names[entry->hash % CHAINS], &entry->by_name);
 	if (!s->unmergeable)
 		add_link(chain_of_layout(s->sheaf.slab.size, s->flags), &entry->by_layout);
 }
