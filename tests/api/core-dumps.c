@@ -111,7 +111,8 @@ static void check_areas(const struct area *before, unsigned int n)
 			     area->left_out ? "left out" : "not left out");
 		/* No mapping exists for this alone. */
 		if (next < areas + nr_areas && next->begin == area->end && !next->named &&
-		    !strcmp(next->rights, area->rights) && !strcmp(next->flags, area->flags))
+		    !was_there(before, n, next) && !strcmp(next->rights, area->rights) &&
+		    !strcmp(next->flags, area->flags))
 			CHECK(area->left_out == next->left_out);
 	}
 	CHECK(out >= 2);
