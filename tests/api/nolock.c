@@ -32,6 +32,7 @@
 #include "kit/options.h"
 #include "kit/process.h"
 #include "kit/random.h"
+#include "kit/sanitizers.h"
 #include "kit/unit.h"
 
 enum {
@@ -244,6 +245,7 @@ static void *work(void *number)
 			wave(shared[c], c, &seed);
 		else
 			other_ways(shared[c], c, &seed, own[(uintptr_t)number]);
+		keep_signals_unblocked();
 	}
 	return NULL;
 }

@@ -21,6 +21,7 @@
 #include "kit/needs.h"
 #include "kit/options.h"
 #include "kit/process.h"
+#include "kit/sanitizers.h"
 #include "kit/unit.h"
 
 enum {
@@ -471,6 +472,7 @@ static void in_a_handler(void)
 	while (__atomic_load_n(&nr_handled, __ATOMIC_RELAXED) < HANDLED) {
 		uint64_t *object = n < MOST ? kmem_cache_alloc(s, GFP_NOWAIT) : NULL;
 
+		keep_signals_unblocked();
 		if (object) {
 			CHECK(*object != 0x51617a1);
 			*object = 0;
