@@ -51,7 +51,8 @@ static uint32_t begin_turn(struct kmem_group *g, void *data)
 	os_assert(!g->caller && g->turns % 2 == 0); /* GROUP-G5 */
 	g->used = data;
 	os_store_relaxed(&g->caller, os_self());
-	return ++g->turns;
+	os_store_relaxed(&g->turns, g->turns + 1);
+	return g->turns;
 }
 
 /* With the lock held, as the caller; without it meanwhile. */

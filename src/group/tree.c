@@ -64,7 +64,7 @@ void group_end(struct kmem_group *g)
 	group_apply(g, &none);
 	os_store_release(&g->over, 1);
 	unlink_group(g);
-	groups.nr--;
+	os_store_relaxed(&groups.nr, groups.nr - 1);
 	g->next = groups.over;
 	groups.over = g;
 	groups.nr_over++;
@@ -221,7 +221,7 @@ static void begin_tree(struct kmem_group *g, const char *name, struct kmem_group
 	if (g->next)
 		g->next->prev = g;
 	groups.first = g;
-	groups.nr++;
+	os_store_relaxed(&groups.nr, groups.nr + 1);
 	os_store_release(&g->refs, 1);
 }
 
