@@ -85,6 +85,7 @@ struct sheaf {
 		struct sheaf *next;  /* in a private list */
 		const void *lent_by; /* a user owns it; its cache's handle: src/percpu/prefill.h */
 	};
+	/* Other CPUs read filled_by, whoever owns the sheaf: each store to this word is atomic. */
 	union {
 		struct {
 			/* The CPU whose frees filled it, plus one; 0: a refill did. In a remote

@@ -69,7 +69,7 @@ static bool install(struct sheaf_cache *cache, bool full)
 		sheaf_harvest(cache, old);
 		if (!full) {
 			sheaf_check_newest(cache, old, EARLIER_FREE);
-			old->filled_by = cell.cpu + 1;
+			os_store_relaxed(&old->filled_by, cell.cpu + 1);
 		}
 	}
 	count_exchange(cache, full, old);

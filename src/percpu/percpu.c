@@ -57,7 +57,7 @@ static struct sheaf *refill(struct sheaf_cache *cache, enum slab_place place)
 	probe(refill, cache->slab.name, n, os_node());
 	sheaf_see_volume(cache);
 	reverse(sheaf->objects, n);
-	sheaf->filled_by = 0;
+	os_store_relaxed(&sheaf->filled_by, 0);
 	sheaf_set_size(sheaf, n);
 	if (n)
 		return sheaf;
@@ -264,7 +264,7 @@ static struct sheaf *install_empty(struct sheaf_cache *cache, struct sheaf *empt
 		return NULL;
 	sheaf_harvest(cache, old);
 	sheaf_check_newest(cache, old, EARLIER_FREE);
-	old->filled_by = cpu + 1;
+	os_store_relaxed(&old->filled_by, cpu + 1);
 	return old;
 }
 
@@ -348,7 +348,7 @@ static struct sheaf *renewed(struct sheaf_cache *cache, struct sheaf *sheaf)
 		tsan_acquire(sheaf);
 		memcpy(fresh->objects, sheaf->objects, n * sizeof(*fresh->objects));
 		tsan_release(fresh);
-		fresh->filled_by = sheaf->filled_by;
+		os_store_relaxed(&fresh->filled_by, sheaf->filled_by);
 		sheaf_set_size(fresh, n);
 		sheaf_set_size(sheaf, 0);
 	}

@@ -17,7 +17,7 @@ static struct sheaf *lend(struct sheaf_cache *cache, struct sheaf *sheaf)
 {
 	if (sheaf) {
 		stat_add(&cache->slab, STAT_alloc_fastpath, sheaf->size);
-		sheaf->filled_by = 0;
+		os_store_relaxed(&sheaf->filled_by, 0);
 		sheaf->lent_by = cache->at.handle;
 	}
 	return sheaf;

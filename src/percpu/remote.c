@@ -20,7 +20,7 @@ static struct sheaf *send_home(struct sheaf_cache *cache, struct sheaf *full, un
 
 	empty = barn_begin_empty(cache, node, &place, &cell);
 	if (empty)
-		empty->place = place;
+		os_store_relaxed(&empty->place, place);
 	done = empty && cell.may_be_full && !sheaf_budget_is_over();
 	if (empty)
 		barn_finish(cache, &cell, done ? full : NULL);
@@ -43,7 +43,7 @@ static struct sheaf *send_checked(struct sheaf_cache *cache, struct sheaf *full,
 	sheaf_check_newest(cache, full, EARLIER_FREE);
 	if (full->size < full->capacity)
 		return full;
-	full->filled_by = os_cpu() + 1;
+	os_store_relaxed(&full->filled_by, os_cpu() + 1);
 	return send_home(cache, full, node);
 }
 
@@ -90,7 +90,7 @@ static struct sheaf *sheaf_for_node(struct sheaf_cache *cache, struct sheaf *she
 		sheaf_flush_and_release(cache, sheaf);
 	sheaf = sheaf_new(cache);
 	if (sheaf)
-		sheaf->place = place;
+		os_store_relaxed(&sheaf->place, place);
 	return sheaf;
 }
 
@@ -104,7 +104,7 @@ static void install_remote(struct sheaf_cache *cache, struct sheaf *sheaf, unsig
 	stat_add(&cache->slab, STAT_free_fastpath, 1);
 	sheaf->objects[sheaf->size] = object;
 	sheaf_set_size(sheaf, sheaf->size + 1);
-	sheaf->filled_by = kind + 1;
+	os_store_relaxed(&sheaf->filled_by, kind + 1);
 	/* REMOTE-M1 */
 	os_assert(sheaf->size <= sheaf->capacity && remote_is_right(sheaf, false));
 	slab_mark(&cache->slab, MARK_SHEAVES);

@@ -153,7 +153,7 @@ struct sheaf *sheaf_take_spare(struct sheaf_cache *cache)
 	if (!section_replace_spare(&cache->at, NULL, &spare) || !spare || spare == &sheaf_bootstrap)
 		return NULL;
 	sheaf_harvest(cache, spare);
-	spare->filled_by = os_cpu() + 1;
+	os_store_relaxed(&spare->filled_by, os_cpu() + 1);
 	return spare;
 }
 

@@ -19,7 +19,7 @@ static void push_taken(struct sheaf **list, struct sheaf *sheaf, unsigned int ro
 {
 	if (!sheaf || sheaf == &sheaf_bootstrap)
 		return;
-	sheaf->taken_from = (uint64_t)row * TAKEN_PLACES + place;
+	os_store_relaxed(&sheaf->taken_from, (uint64_t)row * TAKEN_PLACES + place);
 	sheaf->next = *list;
 	*list = sheaf;
 }
@@ -88,7 +88,8 @@ void taken_put_back(struct slot *slot, struct sheaf *sheaf, bool retired)
 	unsigned int place = taken_place_of(sheaf);
 
 	if (place >= TAKEN_REMOTE) {
-		sheaf->filled_by = remote_kind(page_node(sheaf->objects[0]), retired) + 1;
+		os_store_relaxed(&sheaf->filled_by,
+				 remote_kind(page_node(sheaf->objects[0]), retired) + 1);
 		os_store_release(&slot->cells[slot_remote_cell(place - TAKEN_REMOTE)],
 				 (uintptr_t)sheaf);
 		return;
@@ -98,7 +99,7 @@ void taken_put_back(struct slot *slot, struct sheaf *sheaf, bool retired)
 		return;
 	}
 	/* Set by a refill: the CPU that filled it is forgotten. */
-	sheaf->taken_from = 0;
+	os_store_relaxed(&sheaf->taken_from, 0);
 	if (place == TAKEN_SPARE)
 		exchange(slot, os_load_relaxed(&slot->main), sheaf);
 	else

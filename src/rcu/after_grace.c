@@ -40,7 +40,7 @@ static struct sheaf *freed(struct sheaf_rcu *rcu, struct sheaf *sheaf)
 
 	grace_reused(rcu->user.grace, rcu_bytes_of(rcu, sheaf));
 	stat_add(&rcu->cache->slab, STAT_free_fastpath, sheaf_size(sheaf));
-	sheaf->filled_by = SHEAF_COLD;
+	os_store_relaxed(&sheaf->filled_by, SHEAF_COLD);
 	sheaf_set_size(sheaf, sheaf_size(sheaf));
 	tsan_acquire_all(sheaf->objects, sheaf->size);
 	passed = os_load_acquire(&rcu->passed);
@@ -122,7 +122,7 @@ static bool put_part(struct sheaf_cache *cache, struct sheaf *sheaf, struct shea
 	memcpy(part->objects, &sheaf->objects[left], n * sizeof(*part->objects));
 	tsan_release(part);
 	tsan_release(sheaf);
-	part->filled_by = SHEAF_COLD;
+	os_store_relaxed(&part->filled_by, SHEAF_COLD);
 	sheaf_set_size(part, n);
 	sheaf_set_size(sheaf, left);
 	if (sheaf_put_full(cache, node, part))

@@ -40,7 +40,7 @@ void rcu_queue_add(struct rcu_queue *queue, struct sheaf *sheaf, struct grace *g
 	sheaf->next = NULL;
 	os_lock(&queue->lock);
 	/* Under the lock, so that numbers only rise. */
-	sheaf->number = grace_now(grace);
+	os_store_relaxed(&sheaf->number, grace_now(grace));
 	/* RCU_FREE-U1, GRACE-G1: no number in the queue is larger, so none passes too early. */
 	os_assert(!queue->first || (queue->last->number <= sheaf->number && !queue->last->next));
 	if (queue->first) {
@@ -57,9 +57,9 @@ void rcu_queue_add(struct rcu_queue *queue, struct sheaf *sheaf, struct grace *g
 static void push_sheaf(struct rcu_queue *queue, struct sheaf *sheaf)
 {
 	sheaf->next = queue->top;
-	sheaf->prev = queue->top ? queue->top->prev : sheaf;
+	os_store_relaxed(&sheaf->prev, queue->top ? queue->top->prev : sheaf);
 	if (queue->top)
-		queue->top->prev = sheaf;
+		os_store_relaxed(&queue->top->prev, sheaf);
 	queue->top = sheaf;
 	os_store_relaxed(&queue->n_waiting, queue->n_waiting - sheaf_size(sheaf));
 	os_store_relaxed(&queue->n_passed, queue->n_passed + sheaf_size(sheaf));
@@ -95,7 +95,7 @@ static void take_out(struct rcu_queue *queue, struct sheaf *sheaf)
 	else
 		sheaf->prev->next = NULL;
 	if (queue->top)
-		queue->top->prev = sheaf->prev;
+		os_store_relaxed(&queue->top->prev, sheaf->prev);
 	/* SHEAF-H1: nothing leads to it now. */
 	os_assert(!queue->top || (queue->top != sheaf && queue->top->prev != sheaf));
 	os_store_relaxed(&queue->n_passed, n);

@@ -81,8 +81,8 @@ static bool put_remote_rcu(struct sheaf_rcu *rcu, struct sheaf *sheaf, bool *ove
 	struct sheaf *old;
 	bool done;
 
-	sheaf->filled_by = kind + 1;
-	sheaf->since = os_now_ms();
+	os_store_relaxed(&sheaf->filled_by, kind + 1);
+	os_store_relaxed(&sheaf->since, os_now_ms());
 	if (!os_load_relaxed(&rcu->remote))
 		os_store_relaxed(&rcu->remote, 1);
 	done = section_replace_remote(&cache->at, kind, sheaf, &old);
@@ -109,11 +109,11 @@ static struct sheaf *take_empty_there(struct sheaf_cache *cache, unsigned int no
 {
 	const struct slot *slot = slot_of_row(cache->at.handle, os_row());
 	const struct sheaf *full = slot_remote(slot, remote_kind(node, true), true);
-	uint16_t place = full ? full->place : 0;
+	uint16_t place = full ? os_load_relaxed(&full->place) : 0;
 	struct sheaf *empty = sheaf_take_empty(cache, node, &place);
 
 	if (empty)
-		empty->place = place;
+		os_store_relaxed(&empty->place, place);
 	return empty;
 }
 
