@@ -43,20 +43,18 @@ static struct capture captured;
 
 static struct kmem_cache *beside;
 
-/* Of objects that were taken, wherever the thread runs now. */
-static struct os_lock *node_lock(void)
-{
-	return &beside->sheaf.slab.nodes[page_node(held[0])]->lock;
-}
+static struct os_lock *locked;
 
+/* Of objects that were taken, wherever the thread runs now. */
 static void lock_node(void)
 {
-	os_lock(node_lock());
+	locked = &beside->sheaf.slab.nodes[page_node(held[0])]->lock;
+	os_lock(locked);
 }
 
 static void unlock_node(void)
 {
-	os_unlock(node_lock());
+	os_unlock(locked);
 }
 
 static void lock_pool(void)
