@@ -80,6 +80,10 @@ static void one_more_costs_the_same(void **state)
 	/* The stepped child is killed, and would leave its file for statistics. */
 	if (strstr(getenv("SHEAF_OPTIONS") ? getenv("SHEAF_OPTIONS") : "", "stats"))
 		skip();
+	if (HAS_TSAN) {
+		print_message("skipped: nearly all instructions would be the sanitizer's\n");
+		skip();
+	}
 	if (!count_steps(make_caches, make_and_destroy, &few, &of_few))
 		skip();
 	assert_true(count_steps(make_caches, make_and_destroy, &many, &of_many));
