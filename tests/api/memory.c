@@ -238,6 +238,7 @@ static void reserve_little(void)
 	size_t before = address_bytes();
 	struct kmem_cache *s;
 	unsigned int n = 0;
+	void *block;
 
 	CHECK(setenv("SHEAF_OPTIONS", "reserve=64", 1) == 0);
 	s = kmem_cache_create("little", 1 << 20, NULL, SLAB_NO_MERGE);
@@ -247,6 +248,11 @@ static void reserve_little(void)
 		n++;
 	CHECK(n >= 32 && n <= 64);
 	CHECK(kvmalloc(8 * MiB, GFP_KERNEL));
+	/* Mappings replace slabs, except where only this node's memory will do. */
+	for (n = 0; kmalloc_node(600000, GFP_KERNEL | __GFP_THISNODE | __GFP_NOWARN, 0); n++)
+		CHECK(n < 64 * MiB / 600000);
+	block = kmalloc(600000, GFP_KERNEL);
+	CHECK(block && ksize(block) >= kmalloc_size_roundup(600000));
 }
 
 static void few_addresses_are_reserved(void **state)
