@@ -45,10 +45,14 @@ static struct kmem_cache *beside;
 
 static struct os_lock *locked;
 
-/* Of objects that were taken, wherever the thread runs now. */
+/* Of objects that were taken, wherever the thread runs now. Guarded ones are on no node. */
 static void lock_node(void)
 {
-	locked = &beside->sheaf.slab.nodes[page_node(held[0])]->lock;
+	void **object = held;
+
+	while (!page_is_ours(*object))
+		CHECK(++object < held + MANY);
+	locked = &beside->sheaf.slab.nodes[page_node(*object)]->lock;
 	os_lock(locked);
 }
 
