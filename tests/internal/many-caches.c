@@ -19,6 +19,7 @@
 #include "cache/process.h"
 #include "kit/capture.h"
 #include "kit/check.h"
+#include "kit/clock.h"
 #include "kit/options.h"
 #include "kit/process.h"
 #include "kit/sanitizers.h"
@@ -30,7 +31,7 @@
 #include "percpu/rows.h"
 
 enum {
-	FEW = 10,
+	FEW = 16, /* their slots end where those of MANY do in a page, which is filled at once */
 	MANY = 10000,
 	STEPPED = 2,
 	ROW_KIB = 64,
@@ -89,7 +90,9 @@ static void one_more_costs_the_same(void **state)
 	assert_true(count_steps(make_caches, make_and_destroy, &many, &of_many));
 	print_message("instructions: %llu with %u caches, %llu with %u\n", of_few.instructions, few,
 		      of_many.instructions, many);
-	assert_true(of_many.instructions < 2 * of_few.instructions);
+	/* A debug cache that is destroyed looks for its slabs among those of all. */
+	assert_true(2 * of_many.instructions <
+		    (has_slab_debug() || HAS_ASAN ? 4 : 3) * of_few.instructions);
 }
 
 static unsigned int lines_of(const char *path)
@@ -336,5 +339,6 @@ int main(void)
 		cmocka_unit_test(slots_open_where_they_are_used),
 	};
 
+	clock_stands = true; /* no step is counted of what is due only now and then */
 	return cmocka_run_group_tests_name("many-caches", tests, NULL, NULL);
 }
