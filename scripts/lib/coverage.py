@@ -25,14 +25,26 @@ BUILD = "build/coverage/clang"
 REACHED = os.path.join(HERE, "reached.profdata")
 PAGE = "docs/coverage.md"
 EXCLUDED = "tests/coverage/excluded"
-COMPILERS = ("clang-19", "clang", "clang-14")
+MCDC = "clang-22"  # older ones cannot map the counters of conditions from files
+COMPILERS = (MCDC, "clang", "clang-14")
 # What runs none of the build's own code: it compiles other programs, or checks texts.
 OTHERS = ("abi-", "compile-lines", "docs-", "exports", "fast-path-count", "header-", "install", "ip-ranges", "maple", "maps-", "planted",
           "probes", "scale", "setup", "sim-maple", "single-file", "spaces", "subproject", "tools-maple", "tools-record_maps",
           "tools-scale", "walk-shapes", "words-")
+# What counts system calls, to which the counters add, or makes pages as large as those that the counters cannot be mapped in.
+DISTURBED = re.compile(r"start|.*-pages-64k")
+GOAL = tuple(f"src/{name}/" for name in ("slab", "percpu", "cache", "rcu", "page", "kmalloc"))  # of every side; listed on the page
 MOST_EXCLUDED = 0.03  # of a folder
 EXCLUSION = re.compile(r"(\S+):(\w+) (true|false) of (.+?) -- (.+)")
 RACE = "race: "  # A reason that begins so: some runs reach the side.
+
+
+class Decision:
+    """Conditions joined by && and ||: which of them alone made a difference in some two runs (MC/DC)."""
+
+    def __init__(self, conditions):
+        self.alone = [False] * conditions
+        self.text = ""
 
 
 class Branch:
@@ -110,6 +122,7 @@ class Coverage:
         # Only the tools of the same version read its files.
         self.tools = os.path.dirname(os.path.realpath(shutil.which(self.compiler or "clang") or ""))
         self.branches = {}
+        self.decisions = {}
 
     def _tool(self, name, *arguments):
         # It warns of functions that the simulator has in another form.
@@ -126,6 +139,7 @@ class Coverage:
         copy_tree()
         flags = ["-fcoverage-mapping", "-mllvm", "-runtime-counter-relocation", "-mllvm", "-do-counter-promotion=false",
                  "-fprofile-update=atomic", f"-fprofile-instr-generate={HERE}/raw/%m%c.profraw"]
+        flags += ["-fcoverage-mcdc"] * (self.compiler == MCDC)
         if not os.path.exists(os.path.join(ROOT, BUILD, "build.ninja")):
             link = "-Dc{}_link_args=-fprofile-instr-generate"
             result = run(["meson", "setup", BUILD, TREE, "--buildtype=release", "-Dbench=true", "-Dtests=enabled",
@@ -138,7 +152,7 @@ class Coverage:
         run(["ninja", "-C", BUILD, "build.ninja"])
         chosen = [one for one in self._introspect("--tests")
                   if (any(fnmatch.fnmatch(one["name"], pattern) for pattern in patterns) if patterns
-                      else not one["name"].startswith(OTHERS))]
+                      else not one["name"].startswith(OTHERS) and not DISTURBED.fullmatch(one["name"]))]
         files = {target["id"]: target["filename"] for target in self._introspect("--targets")}
         needed = sorted({os.path.relpath(file, os.path.join(ROOT, BUILD)) for one in chosen for target in one["depends"]
                          for file in files[target]})
@@ -172,12 +186,17 @@ class Coverage:
                     # A negative difference of counters is large.
                     branch.reached["true"] |= 0 < count < 1 << 63
                     branch.reached["false"] |= 0 < count_false < 1 << 63
+                for line, column, end_line, end_column, *_, file, _, _, alone, _ in function.get("mcdc_records", []):
+                    if files[file].startswith("src/"):
+                        where = files[file], line, column, end_line, end_column
+                        decision = self.decisions.setdefault(where, Decision(len(alone)))
+                        decision.alone = [one or other for one, other in zip(decision.alone, alone)]
         sources = {}
-        for (file, line, column, end_line, end_column), branch in self.branches.items():
+        for (file, *place), found in (*self.branches.items(), *self.decisions.items()):
             if file not in sources:
                 with open(os.path.join(TREE, file), encoding="utf-8") as source:
                     sources[file] = source.read().splitlines()
-            branch.text = condition(sources[file], line, column, end_line, end_column)
+            found.text = condition(sources[file], *place)
 
 
 def exclusions():
@@ -194,7 +213,8 @@ def exclusions():
 class Report:
     """What is reached, by folder."""
 
-    def __init__(self, branches):
+    def __init__(self, branches, decisions):
+        self.decisions = decisions
         self.folders = collections.defaultdict(collections.Counter)
         self.unreached = []  # (file, line, column, side, branch)
         self.excluded = exclusions()
@@ -211,6 +231,10 @@ class Report:
                     self.faults.append(f"{file}:{line}: {side} of {branch.text}: it is reached")
                 elif not reached and key not in self.excluded:
                     self.unreached.append((file, line, column, side, branch))
+        for (file, *_), decision in decisions.items():
+            folder = self.folders["/".join(file.split("/")[:2])]
+            folder["conditions"] += len(decision.alone)
+            folder["alone"] += sum(decision.alone)
         self.faults += [f"{file}:{function} {side} of {text}: there is no such branch"
                        for file, function, side, text in self.excluded.keys() - used]
         self.faults += [f"{folder}: {count['excluded']} of {count['sides']} sides, which is more than {MOST_EXCLUDED:.0%}"
@@ -234,12 +258,20 @@ class Report:
         for (file, line, column, branch), sides in places.items():
             yield f"{file}:{line}:{column}: {branch.function}: {'not' if len(sides) > 1 else 'never ' + sides[0]}: {branch.text}"
 
+    def not_alone(self, chosen):
+        """A line for each decision with conditions that are not known to make a difference alone."""
+        for (file, line, column, *_), decision in sorted(self.decisions.items()):
+            numbers = [str(number + 1) for number, alone in enumerate(decision.alone) if not alone]
+            if numbers and file.startswith(chosen):
+                yield f"{file}:{line}:{column}: {', '.join(numbers)} of {len(decision.alone)}: {decision.text}"
+
     def table(self, chosen):
-        yield f"{'':16}{'sides':>7}{'reached':>9}{'excluded':>10}{'unreached':>11}"
+        yield f"{'':16}{'sides':>7}{'reached':>9}{'excluded':>10}{'unreached':>11}{'conditions':>20}{'alone':>7}"
         shown = {folder: count for folder, count in self.folders.items() if folder.startswith(chosen)}
         for folder, count in *sorted(shown.items()), ("all", sum(shown.values(), collections.Counter())):
             rest = count["sides"] - count["reached"] - count["excluded"]
-            yield f"{folder:16}{count['sides']:7}{count['reached']:9}{count['excluded']:10}{rest:11}{1 - rest / count['sides']:9.1%}"
+            yield (f"{folder:16}{count['sides']:7}{count['reached']:9}{count['excluded']:10}{rest:11}{1 - rest / count['sides']:9.1%}"
+                   f"{count['conditions']:11}{count['alone']:7}{count['alone'] / max(count['conditions'], 1):9.1%}")
 
     def write(self):
         """Write the tables of the page."""
@@ -248,7 +280,7 @@ class Report:
             text = file.read()
         reasons = (f"{file}: {function}: never {side}: {text}\n    {reason}"
                    for (file, function, side, text), reason in self.excluded.items())
-        for name, lines in ("table", self.table("")), ("unreached", self.lines("")), ("excluded", reasons):
+        for name, lines in ("table", self.table("")), ("unreached", self.lines(GOAL)), ("excluded", reasons), ("alone", self.not_alone(GOAL)):
             begin, end = f"<!-- {name}:begin -->\n", f"<!-- {name}:end -->"
             before, rest = text.split(begin)
             text = before + begin + "```text\n" + "".join(f"{line}\n" for line in lines) + "```\n" + end + rest.split(end)[1]

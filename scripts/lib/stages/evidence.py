@@ -35,6 +35,6 @@ def coverage(tally):
     if names := counted.build([]):
         counted.run(names, fresh=True)
         counted.read()
-        report = Report(counted.branches)
+        report = Report(counted.branches, counted.decisions)
         report.check(tally)
         tally.add(f"coverage: {report.total()}", "OK")
