@@ -3,6 +3,7 @@
 #ifndef SHEAF_TESTS_DIRECTORY_H
 #define SHEAF_TESTS_DIRECTORY_H
 
+#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -15,14 +16,18 @@ static inline int make_directory(void **state)
 	return mkdtemp(directory) ? 0 : -1;
 }
 
-/* Remove it with its contents. */
+static inline int remove_file(const char *path, const struct stat *info, int kind,
+			      struct FTW *place)
+{
+	(void)info, (void)kind, (void)place;
+	return remove(path);
+}
+
+/* Remove it with its contents. Where tests run in an emulator there is no shell. */
 static inline int remove_directory(void **state)
 {
-	char command[128];
-
 	(void)state;
-	snprintf(command, sizeof(command), "rm -r %s", directory);
-	return system(command);
+	return nftw(directory, remove_file, 8, FTW_DEPTH | FTW_PHYS);
 }
 
 #endif
