@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "cache/paths.h"
+#include "internal/kit/ready.h"
 #include "kit/cache.h"
 #include "kit/clock.h"
 #include "kit/process.h"
@@ -337,11 +338,26 @@ enum {
 static struct kmem_cache *s;
 static void *objects[HEAP];
 
-static int set_up(void **state)
+/* The default one allows large sheaves for few CPUs only. */
+static int set_budget(void **state)
+{
+	if (setup(state) != 0)
+		return -1;
+	sheaf_budget_set_limit((size_t)64 << 20);
+	return 0;
+}
+
+static int reset_budget(void **state)
 {
 	(void)state;
+	sheaf_budget_follow();
+	return 0;
+}
+
+static int set_up(void **state)
+{
 	pin(0);
-	sheaf_budget_set_limit((size_t)64 << 20);
+	set_budget(state);
 	s = kmem_cache_create("growth", SIZE, NULL, SLAB_NO_MERGE);
 	assert_non_null(s);
 	/* A handle's next cache finds the hints of the last one. */
@@ -354,7 +370,6 @@ static int tear_down(void **state)
 	(void)state;
 	assert_int_equal(kmem_cache_verify(s), 0);
 	kmem_cache_destroy(s);
-	sheaf_budget_follow();
 	return 0;
 }
 
@@ -562,5 +577,5 @@ int test_flow(void)
 
 	clock_stands =
 		true; /* No round of housekeeping changes the limit, or empties the sheaves. */
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return cmocka_run_group_tests(tests, set_budget, reset_budget);
 }
