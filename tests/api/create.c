@@ -324,15 +324,18 @@ static void names_are_for_reports(void **state)
 
 static void name_in_use_warns_once(void **state)
 {
-	struct kmem_cache *s[3];
+	/* The first two differ, and have the same hash. */
+	static const char *const names[] = {"costarring", "liquid", "the-same-name",
+					    "the-same-name", "the-same-name"};
+	struct kmem_cache *s[5];
 
 	(void)state;
 	capture_begin(&captured);
-	for (int i = 0; i < 3; i++)
-		s[i] = kmem_cache_create("the-same-name", 64, NULL, SLAB_NO_MERGE);
+	for (int i = 0; i < 5; i++)
+		s[i] = kmem_cache_create(names[i], 64, NULL, SLAB_NO_MERGE);
 	assert_int_equal(capture_end(&captured), 1);
 	assert_non_null(strstr(captured.text, "the-same-name"));
-	for (int i = 0; i < 3; i++) {
+	for (int i = 0; i < 5; i++) {
 		assert_non_null(s[i]);
 		kmem_cache_destroy(s[i]);
 	}
