@@ -15,7 +15,7 @@ from typing import Any
 
 from sheaf_tool.errors import Failure
 from sheaf_tool.stats import Estimate, has_interval, median
-from sheaf_tool.table import WIDTH, number, plural, render
+from sheaf_tool.table import WIDTH, number, one_line, plural, render
 
 from .document import Document, Result, read
 
@@ -100,7 +100,7 @@ def _said(params: dict[str, Any]) -> str:
 
 
 def _value(value: Any) -> str:
-    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
+    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else one_line(str(value))
 
 
 def _machines(first: dict[str, Any], second: dict[str, Any]) -> list[str]:
@@ -113,7 +113,7 @@ def _by_key(document: Document, path: str, allocators: list[str]) -> dict[str, R
     for result in document.results:
         key = json.dumps([result.name, result.unit, result.params], sort_keys=True)
         if key in found:
-            raise Failure(f"{path}: contains {result.name} twice for {_said(result.params)}")
+            raise Failure(f"{path}: contains {one_line(result.name)} twice for {_said(result.params)}")
         if not allocators or result.params.get("allocator") in allocators:
             found[key] = result
     return found
@@ -122,7 +122,7 @@ def _by_key(document: Document, path: str, allocators: list[str]) -> dict[str, R
 def compare(files: tuple[str, str], threshold: float, allocators: list[str]) -> Comparison:
     first, second = (read(Path(path)) for path in files)
     if first.suite != second.suite:
-        raise Failure(f"{files[0]} is of suite {first.suite}, {files[1]} of suite {second.suite}: "
+        raise Failure(f"{files[0]} is of suite {one_line(first.suite)}, {files[1]} of suite {one_line(second.suite)}: "
                       "only results of one suite can be compared")
     before = _by_key(first, files[0], allocators)
     after = _by_key(second, files[1], allocators)

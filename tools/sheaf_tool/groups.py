@@ -6,6 +6,7 @@ import argparse
 from typing import Any
 
 from .control import ask_json
+from .table import one_line
 
 Group = dict[str, Any]
 HEADER = f"{'group':<32} {'bytes':>10} {'own':>10} {'objects':>9} {'peak':>10} {'limit':>10} {'failed':>8}"
@@ -29,7 +30,7 @@ def short(size: float) -> str:
 
 
 def _line(group: Group, depth: int) -> str:
-    name = "".join(c if c.isprintable() else "?" for c in group["name"])
+    name = one_line(group["name"])
     limit = short(group["hard_limit"]) if group["hard_limit"] else "-"
     return (f"{'  ' * min(depth, 8) + name:<32.32} {short(group['bytes']):>10} {short(group['own_bytes']):>10} "
             f"{group['own_objects']:>9} {short(group['peak']):>10} {limit:>10} {group['failed']:>8}")

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from .info import bytes_short, head
 from .process import Cache, Reading
+from .table import one_line
 
 SPARK = "▁▂▃▄▅▆▇█"
 LOOKS = 60  # stored for the sparkline
@@ -119,7 +120,7 @@ def _cell(row: Row, column: str) -> str:
 
 def _cut(text: str, width: int) -> str:
     """Cut text to the width, and replace characters that would move the cursor."""
-    text = "".join(c if c.isprintable() else "?" for c in text)
+    text = one_line(text)
     return text if len(text) <= width else text[:max(0, width - 1)] + "…"[:width]
 
 

@@ -17,6 +17,11 @@ def printable(text: str) -> str:
     return "".join(c if c.isprintable() or c == "\n" else "?" for c in text)
 
 
+def one_line(text: str) -> str:
+    """The same for one name."""
+    return printable(text).replace("\n", "?")
+
+
 def folded(notes: Iterable[str], width: int = WIDTH) -> str:
     """Fold notes into lines that fit."""
     return "\n".join(textwrap.fill(line, width, break_on_hyphens=False) for line in notes)

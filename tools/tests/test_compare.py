@@ -129,6 +129,10 @@ class Command(unittest.TestCase):
         self.assertIn("Only in A:\n  batch allocator=sheaf batch=2 ns/pair\n", out)
         self.assertIn("Only in B:\n  batch allocator=glibc batch=1 ns/pair\n", out)
 
+    def test_a_name_cannot_begin_a_line(self) -> None:
+        a, b = self.suite("a.json", results(TEN)), self.suite("b.json", results(TEN), "bat\nch\x1b")
+        self.assertIn("b.json of suite bat?ch?: only", self.refused(a, b))
+
     def test_one_allocator(self) -> None:
         a = self.suite("a.json", results(TEN) + results(TEN, allocator="glibc"))
         b = self.suite("b.json", results(TEN) + results(BEYOND, allocator="glibc"))
