@@ -14,6 +14,6 @@ def asan(tally, part):
           part=part)
 
 
-@parts("tsan", 2, "gcc, thread sanitizer, trylock backend")
+@parts("tsan", 3, "gcc, thread sanitizer, trylock backend")
 def tsan(tally, part):
     suite(tally, *TSAN, part=part)
