@@ -29,9 +29,13 @@ void group_queue(struct kmem_group *g, uint32_t events)
 /* A callback that allocates in its own group may fail, and must not be called for that. */
 void group_add_event(struct kmem_group *g, enum kmem_group_event event)
 {
-	if (os_load_relaxed(&g->args.event) &&
-	    !(event == KMEM_GROUP_HARD && os_load_relaxed(&g->caller)))
-		group_queue(g, 1u << event);
+	if (!os_load_relaxed(&g->args.event) ||
+	    (event == KMEM_GROUP_HARD && os_load_relaxed(&g->caller)))
+		return;
+	/* Both would be reported in the order of their numbers, and the fall is over. */
+	if (event == KMEM_GROUP_HIGH)
+		os_fetch_and(&g->events, ~(1u << KMEM_GROUP_LOW));
+	group_queue(g, 1u << event);
 }
 
 void group_call_end(struct group_gone gone, struct os_program *running)

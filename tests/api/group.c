@@ -516,6 +516,38 @@ static void marks_are_reported(void **state)
 	kmem_cache_destroy(s);
 }
 
+static enum kmem_group_event last_event;
+
+static void note_event(struct kmem_group *g, enum kmem_group_event event, uint64_t now, void *data)
+{
+	(void)g, (void)now, (void)data;
+	last_event = event;
+}
+
+/* One call drains the stock, which falls to the low mark, and then passes the high one again. */
+static void last_mark_is_reported_last(void **state)
+{
+	struct kmem_cache *s = make("marks", SIZE, SLAB_ACCOUNT);
+	struct kmem_group_args args = {.hard_limit = 5 * KMEM_GROUP_STOCK / 2,
+				       .high = KMEM_GROUP_STOCK / 2,
+				       .low = 1,
+				       .event = note_event};
+	struct kmem_group *g = kmem_group_create("marks", NULL, &args);
+	void *block;
+
+	(void)state;
+	last_event = KMEM_GROUP_HARD;
+	kmem_cache_free(s, kmem_cache_alloc_charged(s, GFP_KERNEL, g));
+	block = kmalloc_charged(2 * KMEM_GROUP_STOCK, GFP_KERNEL, g);
+	assert_non_null(block);
+	kmem_group_verify();
+	assert_int_equal(last_event, KMEM_GROUP_HIGH);
+	kfree(block);
+	kmem_group_put(g);
+	kmem_cache_destroy(s);
+	assert_int_equal(stats_of(NULL).bytes, 0);
+}
+
 static unsigned int nr_kept;
 static void *kept[N];
 
@@ -781,6 +813,7 @@ int main(void)
 		cmocka_unit_test(move_to_the_parent),
 		cmocka_unit_test(many_groups),
 		cmocka_unit_test(marks_are_reported),
+		cmocka_unit_test(last_mark_is_reported_last),
 		cmocka_unit_test(callbacks_reclaim),
 		cmocka_unit_test(limits_change),
 		cmocka_unit_test(threads_end),
