@@ -209,8 +209,9 @@ void kfree_sensitive(const void *block) SHEAF_SYMBOL(kfree_sensitive);
 size_t ksize(const void *block) SHEAF_SYMBOL(ksize);
 
 /*
- * Return what ksize() returns for kmalloc(size) without slab_debug, unless the cache of that size
- * could not be created (above 1 MiB, at least that); size itself if kmalloc() refuses it. O(1).
+ * Return what ksize() returns for kmalloc(size) without slab_debug; size itself if kmalloc()
+ * refuses it. ksize() may return more above 1 MiB, and where there was no memory for a block of
+ * the cache of that size. O(1).
  */
 size_t kmalloc_size_roundup(size_t size) SHEAF_SYMBOL(kmalloc_size_roundup);
 
