@@ -26,14 +26,14 @@ def start(command, env):
                             stderr=subprocess.STDOUT, env={**os.environ, **env})
 
 
-def build(tally, directory, compiler, options):
+def build(tally, directory, compiler, options, targets=("all", "meson-test-prereq")):
     """Set up, if necessary, and build, with tests; returns True on success."""
     if not shutil.which(compiler):
         tally.add(f"{directory}: there is no {compiler} here", "SKIP")
         return False
     path = os.path.join(ROOT, directory)
     # From Meson 1.7 on, "all" leaves out what only tests need.
-    commands = [["ninja", "-C", path, "all", "meson-test-prereq"]]
+    commands = [["ninja", "-C", path, *targets]]
     if not os.path.exists(os.path.join(path, "build.ninja")):
         commands.insert(0, ["meson", "setup", path, "-Dtests=enabled", "-Dwerror=true", *options])
     said = []

@@ -103,10 +103,10 @@ def need(*tools):
         raise Skipped(f"there is no {missing[0]} here")
 
 
-def built(tally, directory, compiler, options):
+def built(tally, directory, compiler, options, **targets):
     """Build this; True on success. The lack of a compiler skips the stage."""
     need(compiler)
-    return build(tally, directory, compiler, options)
+    return build(tally, directory, compiler, options, **targets)
 
 
 def suite(tally, directory, compiler, options, env=None, leave_out=(), part=lambda chosen: chosen):

@@ -14,9 +14,13 @@ def clang(tally, part):
     suite(tally, "build/deep/clang", "clang", LIBRARY, {"TSAN_ROUNDS": "10000"}, ("watched-memcheck",), part)
 
 
-@parts("lto", 2, "gcc -O3 -flto")
-def lto(tally, part):
-    suite(tally, "build/deep/lto", "gcc", [*LIBRARY, "-Db_lto=true"], part=part)
+@stage("lto", "gcc -O3 -flto: tests of the common calls, and the storm")
+def lto(tally):
+    # Each program contains the library, compiled anew: all of them take more than 20 minutes.
+    directory, chosen = "build/deep/lto", ("cache", "fork", "group", "kmalloc", "nolock", "prefill", "rcu", "sheaves", "stats", "storm")
+    programs = ["tests/storm" if name == "storm" else f"tests/unit-{name}" for name in chosen]
+    if built(tally, directory, "gcc", [*LIBRARY, "-Db_lto=true"], targets=programs):
+        test(tally, directory, *of_units(set(names(directory)), only=chosen))
 
 
 @stage("tiny", "unit tests and the storm in a build with -Dslub_tiny=true, both backends")
