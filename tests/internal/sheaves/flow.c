@@ -356,8 +356,8 @@ static int reset_budget(void **state)
 
 static int set_up(void **state)
 {
+	(void)state;
 	pin(0);
-	set_budget(state);
 	s = kmem_cache_create("growth", SIZE, NULL, SLAB_NO_MERGE);
 	assert_non_null(s);
 	/* A handle's next cache finds the hints of the last one. */
