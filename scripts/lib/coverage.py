@@ -31,7 +31,7 @@ COMPILERS = (MCDC, "clang", "clang-14")
 OTHERS = ("abi-", "compile-lines", "docs-", "exports", "fast-path-count", "header-", "install", "ip-ranges", "maple", "maps-", "planted",
           "probes", "scale", "setup", "sim-maple", "single-file", "spaces", "subproject", "tools-maple", "tools-record_maps",
           "tools-scale", "walk-shapes", "words-")
-# What counts system calls, to which the counters add, or makes pages as large as those that the counters cannot be mapped in.
+# What counts system calls, to which the counters add, or has pages larger than the counters are aligned to.
 DISTURBED = re.compile(r"start|.*-pages-64k")
 GOAL = tuple(f"src/{name}/" for name in ("slab", "percpu", "cache", "rcu", "page", "kmalloc"))  # of every side; listed on the page
 MOST_EXCLUDED = 0.03  # of a folder

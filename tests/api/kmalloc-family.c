@@ -156,7 +156,6 @@ static void buckets_are_apart(void **state)
 	kmem_buckets_destroy(NULL);
 }
 
-/* Their objects are charged where they are: a set has no twins. */
 /* Its caches stay while blocks of it are in use; their blocks move to those of kmalloc(). */
 static void blocks_outlive_their_set(void **state)
 {
@@ -180,6 +179,7 @@ static void blocks_outlive_their_set(void **state)
 	kmem_buckets_destroy(other);
 }
 
+/* Their objects are charged where they are: a set has no twins. */
 static void buckets_are_charged(void **state)
 {
 	struct kmem_group *g = kmem_group_create("buckets", NULL, NULL), *of;

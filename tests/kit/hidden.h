@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Pointers of which the compiler, and what it adds to check programs, know nothing. */
+/* Pointers about which the compiler and its sanitizers know nothing. */
 #ifndef SHEAF_TESTS_HIDDEN_H
 #define SHEAF_TESTS_HIDDEN_H
 

@@ -18,7 +18,7 @@ def printable(text: str) -> str:
 
 
 def one_line(text: str) -> str:
-    """The same for one name."""
+    """The same for one name, which cannot begin a line."""
     return printable(text).replace("\n", "?")
 
 
