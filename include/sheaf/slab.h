@@ -72,11 +72,13 @@ typedef unsigned int gfp_t;
 #define GFP_KERNEL_ACCOUNT (GFP_KERNEL | __GFP_ACCOUNT)
 
 /*
- * Flags of kernel code that have no meaning here and do no harm: zones, reserves, checkers. They
- * are 0, as in a kernel built without these features. The flags that request special addresses
- * (__GFP_DMA, __GFP_DMA32) are unsupported and not defined.
+ * Flags of kernel code that have no meaning here: zones, reserves, checkers. They are 0, as in a
+ * kernel built without these features. __GFP_DMA and __GFP_DMA32, too: there are no zones, and the
+ * memory may have any address.
  */
 #define __GFP_COMP	  0u
+#define __GFP_DMA	  0u
+#define __GFP_DMA32	  0u
 #define __GFP_HARDWALL	  0u
 #define __GFP_HIGHMEM	  0u
 #define __GFP_MEMALLOC	  0u
@@ -93,11 +95,47 @@ typedef unsigned int gfp_t;
 #define GFP_USER	     (GFP_KERNEL | __GFP_HARDWALL)
 #define GFP_HIGHUSER	     (GFP_USER | __GFP_HIGHMEM)
 #define GFP_HIGHUSER_MOVABLE (GFP_HIGHUSER | __GFP_MOVABLE)
+#define GFP_DMA		     __GFP_DMA
+#define GFP_DMA32	     __GFP_DMA32
+#define GFP_TRANSHUGE_LIGHT                                                                        \
+	((GFP_HIGHUSER_MOVABLE | __GFP_COMP | __GFP_NOMEMALLOC | __GFP_NOWARN) & ~__GFP_RECLAIM)
+#define GFP_TRANSHUGE (GFP_TRANSHUGE_LIGHT | __GFP_DIRECT_RECLAIM)
 
-/* Return whether an allocation with these flags may sleep and reclaim. Async-signal-safe, O(1). */
+/* All flags of this and of later versions are in these bits. A program may use the bits above for
+ * its own purposes, if it clears them before it passes the flags on. */
+#define __GFP_BITS_SHIFT 24
+#define __GFP_BITS_MASK	 ((1u << __GFP_BITS_SHIFT) - 1)
+
+/* GFP_KERNEL if there is no argument, otherwise the argument: for macros whose flags are optional.
+ */
+#ifdef __cplusplus
+static __always_inline gfp_t __sheaf_default_gfp(gfp_t flags = GFP_KERNEL)
+{
+	return flags;
+}
+#define default_gfp(...) __sheaf_default_gfp(__VA_ARGS__)
+#else
+#define default_gfp(...) (((const gfp_t[]){GFP_KERNEL, __VA_ARGS__})[sizeof(#__VA_ARGS__) != 1])
+#endif
+
+/*
+ * Return what an allocation with these flags may do: sleep and reclaim; take locks for a moment, as
+ * all calls do whose names do not end in _nolock; use file systems and devices, which has no effect
+ * here. Async-signal-safe, O(1).
+ */
 static __always_inline bool gfpflags_allow_blocking(const gfp_t gfp_flags)
 {
 	return (gfp_flags & __GFP_DIRECT_RECLAIM) != 0;
+}
+
+static __always_inline bool gfpflags_allow_spinning(const gfp_t gfp_flags)
+{
+	return (gfp_flags & __GFP_RECLAIM) != 0;
+}
+
+static __always_inline bool gfp_has_io_fs(gfp_t gfp)
+{
+	return (gfp & (__GFP_IO | __GFP_FS)) == (__GFP_IO | __GFP_FS);
 }
 
 /* --- slab flags: what a cache is like --------------------------------------------------------- */
@@ -139,8 +177,14 @@ typedef unsigned int slab_flags_t;
  * forked child gets copies that are not locked. Not in the kernel.
  */
 #define SLAB_SECRET 0x4000u
-/* Accepted without effect, as in a kernel built without this feature. */
-#define SLAB_NOLEAKTRACE 0u
+/* Accepted without effect, as in a kernel built without these features. Memory for devices
+ * (SLAB_CACHE_DMA, SLAB_CACHE_DMA32) may have any address. */
+#define SLAB_CACHE_DMA	   0u
+#define SLAB_CACHE_DMA32   0u
+#define SLAB_DEBUG_OBJECTS 0u
+#define SLAB_KASAN	   0u
+#define SLAB_NOLEAKTRACE   0u
+#define SLAB_SKIP_KFENCE   0u
 /* The kernel's other name. */
 #define SLAB_TEMPORARY SLAB_RECLAIM_ACCOUNT
 
@@ -459,7 +503,9 @@ SHEAF_OBJECT void *kmem_cache_alloc_node(struct kmem_cache *s, gfp_t flags, int 
 
 /*
  * Fill p[0] ... p[n-1] with objects, as by kmem_cache_alloc(): all of them (returns n, as int; at
- * most INT_MAX) or none (returns 0, and p[] is undefined). O(n).
+ * most INT_MAX) or none (returns 0, and p[] is undefined). For n 0 it returns 0, too. O(n). Kernel:
+ * returns n, too, and since 7.2 a bool. Code for either works here: the result compares to n, is
+ * true if there are objects, and may be assigned to a bool. Only do not compare it to true.
  */
 SHEAF_CHECK_RESULT int kmem_cache_alloc_bulk(struct kmem_cache *s, gfp_t flags, size_t n, void **p)
 	SHEAF_SYMBOL(kmem_cache_alloc_bulk);

@@ -23,7 +23,9 @@
 	extern __typeof__(name) symbol_of_##name SHEAF_SYMBOL(name)                                \
 		__attribute__((alias(#name), visibility("default"))) SAME_ATTRIBUTES(name)
 
+SYMBOL(gfp_has_io_fs);
 SYMBOL(gfpflags_allow_blocking);
+SYMBOL(gfpflags_allow_spinning);
 SYMBOL(kmem_cache_alloc_from_sheaf);
 
 SYMBOL(kcalloc);

@@ -136,6 +136,22 @@ static void zalloc(void **state)
 	kmem_cache_destroy(s);
 }
 
+/* Code for the kernel's calls before 7.2, and since. */
+static void bulk_results_of_both_kinds(void **state)
+{
+	struct kmem_cache *s = kmem_cache_create("results", 64, NULL, SLAB_NO_MERGE);
+	static void *p[300];
+	bool filled = kmem_cache_alloc_bulk(s, GFP_KERNEL, 256, p);
+	int n = kmem_cache_alloc_bulk(s, GFP_KERNEL, 1, p + 256);
+
+	(void)state;
+	assert_true(filled);
+	assert_int_equal(n, 1);
+	assert_false(kmem_cache_alloc_bulk(s, GFP_KERNEL, 0, p));
+	kmem_cache_free_bulk(s, 257, p);
+	kmem_cache_destroy(s);
+}
+
 static void unknown_gfp_flag(void **state)
 {
 	struct kmem_cache *s = kmem_cache_create("gfp", 64, NULL, SLAB_NO_MERGE);
@@ -155,13 +171,16 @@ static void unknown_gfp_flag(void **state)
 static void harmless_flags(void **state)
 {
 	const gfp_t flags = GFP_USER | GFP_HIGHUSER_MOVABLE | __GFP_NOLOCKDEP | __GFP_NOMEMALLOC |
-			    __GFP_COMP | __GFP_RECLAIMABLE | __GFP_WRITE;
+			    __GFP_COMP | __GFP_RECLAIMABLE | __GFP_WRITE | GFP_DMA | GFP_DMA32 |
+			    GFP_TRANSHUGE;
 	struct kmem_cache *s = kmem_cache_create(
-		"harmless", 64, NULL, SLAB_NOLEAKTRACE | SLAB_NO_USER_FLAGS | SLAB_TEMPORARY);
+		"harmless", 64, NULL,
+		SLAB_NOLEAKTRACE | SLAB_NO_USER_FLAGS | SLAB_TEMPORARY | SLAB_CACHE_DMA |
+			SLAB_CACHE_DMA32 | SLAB_DEBUG_OBJECTS | SLAB_KASAN | SLAB_SKIP_KFENCE);
 	void *object;
 
 	(void)state;
-	assert_int_equal((GFP_HIGHUSER_MOVABLE | __GFP_NOLOCKDEP) & ~SHEAF_GFP_PLAIN, 0);
+	assert_int_equal((flags | __GFP_NOLOCKDEP) & ~SHEAF_GFP_PLAIN, 0);
 	capture_begin(&captured);
 	object = kmem_cache_alloc(s, flags);
 	assert_int_equal(capture_end(&captured), 0);
@@ -178,6 +197,30 @@ static void who_may_block(void **state)
 	assert_false(gfpflags_allow_blocking(GFP_NOWAIT));
 	assert_false(gfpflags_allow_blocking(GFP_ATOMIC | __GFP_ZERO));
 	assert_false(gfpflags_allow_blocking(0));
+	assert_true(gfpflags_allow_blocking(GFP_TRANSHUGE));
+	assert_false(gfpflags_allow_blocking(GFP_TRANSHUGE_LIGHT));
+	assert_true(gfpflags_allow_spinning(GFP_NOWAIT) && gfpflags_allow_spinning(GFP_KERNEL));
+	assert_false(gfpflags_allow_spinning(__GFP_ZERO));
+	assert_true(gfp_has_io_fs(GFP_KERNEL) && gfp_has_io_fs(GFP_USER));
+	assert_false(gfp_has_io_fs(GFP_NOFS) || gfp_has_io_fs(GFP_NOIO) || gfp_has_io_fs(__GFP_FS));
+}
+
+#define FLAGS_OF(what, ...) default_gfp(__VA_ARGS__)
+
+static void flags_are_optional(void **state)
+{
+	gfp_t flags = GFP_NOWAIT;
+
+	(void)state;
+	assert_int_equal(default_gfp(), GFP_KERNEL);
+	assert_int_equal(default_gfp(0u), 0);
+	assert_int_equal(default_gfp(flags | __GFP_ZERO), GFP_NOWAIT | __GFP_ZERO);
+	assert_int_equal(default_gfp(flags ? flags : GFP_NOIO), GFP_NOWAIT);
+	assert_int_equal(FLAGS_OF(1, ), GFP_KERNEL);
+	assert_int_equal(FLAGS_OF(1, GFP_NOFS), GFP_NOFS);
+	/* Flags, and a program's own bits above them. */
+	assert_int_equal((GFP_KERNEL | ~SHEAF_GFP_PLAIN) & ~__GFP_BITS_MASK, ~0u << 24);
+	assert_int_equal(__GFP_ACCOUNT & ~__GFP_BITS_MASK, 0);
 }
 
 static void nodes(void **state)
@@ -444,9 +487,11 @@ int main(void)
 		cmocka_unit_test(constructor),
 		cmocka_unit_test(constructed_objects_are_not_cleared),
 		cmocka_unit_test(zalloc),
+		cmocka_unit_test(bulk_results_of_both_kinds),
 		cmocka_unit_test(unknown_gfp_flag),
 		cmocka_unit_test(harmless_flags),
 		cmocka_unit_test(who_may_block),
+		cmocka_unit_test(flags_are_optional),
 		cmocka_unit_test(nodes),
 		cmocka_unit_test(bulk),
 		cmocka_unit_test(bulk_without_a_cache),

@@ -44,6 +44,8 @@ static char *volatile nothing = (char *)&none; /* an address outside of the libr
 /* --- slab.h ----------------------------------------------------------------------------------- */
 
 RUN(gfpflags_allow_blocking, CHECK(gfpflags_allow_blocking(GFP_KERNEL)))
+RUN(gfpflags_allow_spinning, CHECK(gfpflags_allow_spinning(GFP_NOWAIT)))
+RUN(gfp_has_io_fs, CHECK(gfp_has_io_fs(GFP_KERNEL)))
 RUN(__kmem_cache_create, struct kmem_cache *s = kmem_cache_create("old", 64, 8, 0, NULL); CHECK(s);
     kmem_cache_destroy(s))
 RUN(__kmem_cache_create_args, struct kmem_cache *s = kmem_cache_create("new", 64, NULL, 0);
@@ -289,7 +291,9 @@ static const char *const in_handlers[] = {"kmem_cache_alloc_from_sheaf",
 					  "kfree_nolock",
 					  "sheaf_owns",
 					  "sheaf_explain_fault",
-					  "gfpflags_allow_blocking"};
+					  "gfpflags_allow_blocking",
+					  "gfpflags_allow_spinning",
+					  "gfp_has_io_fs"};
 
 static bool is_among(const char *name, const char *const *names, size_t n)
 {

@@ -128,6 +128,8 @@ static int use(struct kmem_cache *s, size_t size)
 	kmem_cache_free(s, object);
 	kmem_cache_free(s, NULL);
 	CHECK(gfpflags_allow_blocking(GFP_USER) && !gfpflags_allow_blocking(flags));
+	CHECK(gfpflags_allow_spinning(flags) && gfp_has_io_fs(GFP_KERNEL) && !gfp_has_io_fs(flags));
+	CHECK(default_gfp() == GFP_KERNEL && default_gfp(flags | GFP_DMA) == flags);
 	CHECK(kmem_cache_alloc_bulk(s, GFP_KERNEL, 20, p) == 20);
 	kmem_cache_free_bulk(s, 10, p);
 	kmem_cache_free_bulk(NULL, 10, p + 10);
