@@ -34,8 +34,12 @@ extern "C" {
 
 /*
  * (WHAT, MEMBER, COUNT) or (WHAT, MEMBER, COUNT, GFP): a structure whose last member MEMBER[] has
- * COUNT elements. NULL if the size overflows. If the structure has a member that counts the
- * elements, the caller must set it.
+ * COUNT elements. NULL if the size overflows.
+ *
+ * If a member counts the elements, the caller must set it. But these macros set it where MEMBER has
+ * the attribute counted_by and the compiler finds the counter (__builtin_counted_by_ref: C only,
+ * gcc 15, clang 22); and there they return NULL, too, if the counter cannot hold COUNT. The
+ * attribute is what kernel code calls __counted_by.
  */
 #define kmalloc_flex(...)  SHEAF_FLEX(__kmalloc_flexible, 0u, __VA_ARGS__)
 #define kzalloc_flex(...)  SHEAF_FLEX(__kmalloc_flexible, __GFP_ZERO, __VA_ARGS__)
@@ -87,10 +91,39 @@ static __always_inline SHEAF_CHECK_RESULT void *__kvmalloc_flexible(size_t head,
 	SHEAF_PICK_4(__VA_ARGS__, SHEAF_FLEX_4, SHEAF_FLEX_3, )(call, more, __VA_ARGS__)
 #define SHEAF_FLEX_3(call, more, what, member, count)                                              \
 	SHEAF_FLEX_4(call, more, what, member, count, GFP_KERNEL)
-#define SHEAF_FLEX_4(call, more, what, member, count, gfp)                                         \
+#define SHEAF_FLEX_BLOCK(call, more, what, member, count, gfp)                                     \
 	SHEAF_CAST(__typeof__(what) *,                                                             \
 		   call(sizeof(what), count,                                                       \
 			sizeof(SHEAF_CAST(__typeof__(what) *, NULL)->member[0]), (gfp) | (more)))
+
+#if defined(__has_builtin) && !defined(__cplusplus)
+#if __has_builtin(__builtin_counted_by_ref)
+#define SHEAF_COUNTS_FLEX 1
+#endif
+#endif
+#ifdef SHEAF_COUNTS_FLEX
+/* The counter of this member, or a variable that nobody reads. */
+#define SHEAF_COUNTER(member)                                                                      \
+	*_Generic(__builtin_counted_by_ref(member),                                                \
+		void *: &(size_t){0},                                                              \
+		default: __builtin_counted_by_ref(member))
+#define SHEAF_FLEX_4(call, more, what, member, count, gfp)                                         \
+	__extension__({                                                                            \
+		__typeof__(what) *sheaf_block = NULL;                                              \
+		const size_t sheaf_count = (count);                                                \
+		__typeof__(SHEAF_COUNTER(sheaf_block->member)) sheaf_counted;                      \
+                                                                                                   \
+		if (!__builtin_add_overflow(sheaf_count, 0u, &sheaf_counted)) {                    \
+			sheaf_block =                                                              \
+				SHEAF_FLEX_BLOCK(call, more, what, member, sheaf_count, gfp);      \
+			if (sheaf_block)                                                           \
+				SHEAF_COUNTER(sheaf_block->member) = sheaf_counted;                \
+		}                                                                                  \
+		sheaf_block;                                                                       \
+	})
+#else
+#define SHEAF_FLEX_4 SHEAF_FLEX_BLOCK
+#endif
 
 #ifdef __cplusplus
 }
