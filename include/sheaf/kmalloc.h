@@ -72,6 +72,31 @@ extern struct sheaf_kmalloc_table *const sheaf_kmalloc_table;
 SHEAF_FRESH SHEAF_SIZED(1) void *__kmalloc(size_t size, gfp_t flags) SHEAF_SYMBOL(kmalloc);
 
 /*
+ * The same for a block of this type: with several sets of caches
+ * (SHEAF_OPTIONS=random_kmalloc_caches), the token selects the set, in place of the caller. A token
+ * is the compiler's number for a type, in the upper half of 64 bits if it contains pointers. Such
+ * types and others have different sets.
+ */
+SHEAF_FRESH SHEAF_SIZED(1) void *__kmalloc_token(size_t size, gfp_t flags, uint64_t token)
+	SHEAF_SYMBOL(__kmalloc_token);
+
+/* Private: what kmalloc() takes in place; NULL: make the call. */
+static __always_inline void *__kmalloc_pop(size_t size, gfp_t flags)
+{
+#if defined(SHEAF_HAS_SECTIONS) && !__SHEAF_SANITIZED
+	if (size <= 8 * SHEAF_KMALLOC_WORDS && !(flags & ~SHEAF_GFP_PLAIN)) {
+		struct kmem_cache *const *entry = &sheaf_kmalloc_table->by_words[(size + 7) >> 3];
+
+		return SHEAF_POP_INLINE(__atomic_load_n(entry, __ATOMIC_ACQUIRE));
+	}
+#else
+	(void)size;
+	(void)flags;
+#endif
+	return NULL;
+}
+
+/*
  * Return at least size bytes, or NULL if there is no memory. The content is undefined; with
  * __GFP_ZERO it is zero up to the size that ksize() returns. 0 bytes: ZERO_SIZE_PTR. Above
  * KMALLOC_MAX_SIZE: NULL, and a report unless __GFP_NOWARN is given. Up to 8192 bytes the common
@@ -84,16 +109,21 @@ SHEAF_FRESH SHEAF_SIZED(1) void *__kmalloc(size_t size, gfp_t flags) SHEAF_SYMBO
  */
 static __always_inline SHEAF_FRESH SHEAF_SIZED(1) void *kmalloc(size_t size, gfp_t flags)
 {
-#if defined(SHEAF_HAS_SECTIONS) && !__SHEAF_SANITIZED
-	if (size <= 8 * SHEAF_KMALLOC_WORDS && !(flags & ~SHEAF_GFP_PLAIN)) {
-		struct kmem_cache *const *entry = &sheaf_kmalloc_table->by_words[(size + 7) >> 3];
-		void *block = SHEAF_POP_INLINE(__atomic_load_n(entry, __ATOMIC_ACQUIRE));
+	void *block = __kmalloc_pop(size, flags);
 
-		if (block)
-			return block;
-	}
-#endif
-	return __kmalloc(size, flags);
+	return block ? block : __kmalloc(size, flags);
+}
+
+/* Private: kmalloc() for a type with this token; 0: the compiler knows none. */
+static __always_inline SHEAF_FRESH SHEAF_SIZED(1) void *__kmalloc_typed(size_t size, gfp_t flags,
+									uint64_t token)
+{
+	void *block;
+
+	if (!token)
+		return kmalloc(size, flags);
+	block = __kmalloc_pop(size, flags);
+	return block ? block : __kmalloc_token(size, flags, token);
 }
 
 /* Like kmalloc(), zeroed. */
@@ -102,13 +132,23 @@ static __always_inline SHEAF_FRESH SHEAF_SIZED(1) void *kzalloc(size_t size, gfp
 	return kmalloc(size, flags | __GFP_ZERO);
 }
 
+/* Private. */
+static __always_inline SHEAF_FRESH SHEAF_SIZED(1, 2) void *__kmalloc_array_typed(size_t n,
+										 size_t size,
+										 gfp_t flags,
+										 uint64_t token)
+{
+	size_t bytes;
+
+	return __builtin_mul_overflow(n, size, &bytes) ? NULL
+						       : __kmalloc_typed(bytes, flags, token);
+}
+
 /* n * size bytes; NULL if the product overflows. */
 static __always_inline SHEAF_FRESH SHEAF_SIZED(1, 2) void *kmalloc_array(size_t n, size_t size,
 									 gfp_t flags)
 {
-	size_t bytes;
-
-	return __builtin_mul_overflow(n, size, &bytes) ? NULL : kmalloc(bytes, flags);
+	return __kmalloc_array_typed(n, size, flags, 0);
 }
 
 /* Like kmalloc_array(), zeroed. */
@@ -151,9 +191,9 @@ static __always_inline SHEAF_FRESH SHEAF_SIZED(1, 2) void *kcalloc_node(size_t n
  * Change the size of a block and return it. It stays in place if it already has that many bytes;
  * otherwise the content is copied to a new block, and the old one is freed. If a new block would
  * have half the bytes or less (kmalloc_size_roundup()), the content moves there, too, but only if
- * memory is available immediately: so a smaller size never fails. A block of kmem_buckets moves to
- * another cache of its set. A block above 1 MiB that stays above it is not copied: the system moves
- * its pages to other addresses, or takes back those at its end.
+ * memory is available immediately: so a smaller size never fails. A block moves to another cache of
+ * its set. A block above 1 MiB that stays above it is not copied: the system moves its pages to
+ * other addresses, or takes back those at its end.
  *
  * Returns NULL, and does not change the block, if there is no memory; after a report also if the
  * pointer is not the start of a block, if the block was freed or retired before (found as ksize()
@@ -234,11 +274,20 @@ SHEAF_FRESH SHEAF_SIZED(1) void *kvmalloc_node(size_t size, gfp_t flags, int nod
 SHEAF_FRESH SHEAF_SIZED(1) void *kvmalloc_node_align(size_t size, unsigned long align, gfp_t flags,
 						     int node) SHEAF_SYMBOL(kvmalloc_node_align);
 
-static __always_inline SHEAF_FRESH SHEAF_SIZED(1) void *kvmalloc(size_t size, gfp_t flags)
+/* Private. */
+static __always_inline SHEAF_FRESH SHEAF_SIZED(1) void *__kvmalloc_typed(size_t size, gfp_t flags,
+									 uint64_t token)
 {
 	if (__builtin_expect(size <= 8 * SHEAF_KMALLOC_WORDS, 1))
-		return kmalloc(size, flags);
+		return __kmalloc_typed(size, flags, token);
+	if (token && size <= KMALLOC_MAX_CACHE_SIZE)
+		return __kmalloc_token(size, flags, token);
 	return kvmalloc_node(size, flags, NUMA_NO_NODE);
+}
+
+static __always_inline SHEAF_FRESH SHEAF_SIZED(1) void *kvmalloc(size_t size, gfp_t flags)
+{
+	return __kvmalloc_typed(size, flags, 0);
 }
 
 static __always_inline SHEAF_FRESH SHEAF_SIZED(1) void *kvzalloc(size_t size, gfp_t flags)
@@ -246,13 +295,23 @@ static __always_inline SHEAF_FRESH SHEAF_SIZED(1) void *kvzalloc(size_t size, gf
 	return kvmalloc(size, flags | __GFP_ZERO);
 }
 
+/* Private. */
+static __always_inline SHEAF_FRESH SHEAF_SIZED(1, 2) void *__kvmalloc_array_typed(size_t n,
+										  size_t size,
+										  gfp_t flags,
+										  uint64_t token)
+{
+	size_t bytes;
+
+	return __builtin_mul_overflow(n, size, &bytes) ? NULL
+						       : __kvmalloc_typed(bytes, flags, token);
+}
+
 /* n * size bytes; NULL if the product overflows. */
 static __always_inline SHEAF_FRESH SHEAF_SIZED(1, 2) void *kvmalloc_array(size_t n, size_t size,
 									  gfp_t flags)
 {
-	size_t bytes;
-
-	return __builtin_mul_overflow(n, size, &bytes) ? NULL : kvmalloc(bytes, flags);
+	return __kvmalloc_array_typed(n, size, flags, 0);
 }
 
 static __always_inline SHEAF_FRESH SHEAF_SIZED(1, 2) void *kvcalloc(size_t n, size_t size,
@@ -328,7 +387,8 @@ static __always_inline void vfree(const void *block)
  * such cache exists or has a block available immediately, and above KMALLOC_MAX_CACHE_SIZE. 0
  * bytes: ZERO_SIZE_PTR. All flags in gfp except __GFP_ZERO and __GFP_ACCOUNT are ignored. With
  * several sets of caches (SHEAF_OPTIONS=random_kmalloc_caches), the set of the call site is tried
- * first, then the others. Async-signal-safe, O(nodes * sets).
+ * first, then the others but those for types that contain pointers. Async-signal-safe, O(nodes *
+ * sets).
  */
 SHEAF_FRESH SHEAF_SIZED(1) void *kmalloc_nolock(size_t size, gfp_t gfp, int node)
 	SHEAF_SYMBOL(kmalloc_nolock);

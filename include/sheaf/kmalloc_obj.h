@@ -10,6 +10,13 @@
  * default is GFP_KERNEL. Otherwise each macro is like the call whose name it begins with: same
  * results, contexts and cost. Free the memory by kfree() or kvfree(). No constructor runs. Kernel:
  * the same names, since 7.0.
+ *
+ * With several sets of caches (SHEAF_OPTIONS=random_kmalloc_caches), the type selects the set if
+ * the compiler knows types (clang 22), and types that contain pointers have other sets than all
+ * that is allocated otherwise; by other compilers the place in the program selects it, as for
+ * kmalloc(). In a program that defines SHEAF_TYPED_KMALLOC, kmalloc(), kzalloc(), kvmalloc(),
+ * kvzalloc(), and those of these names for arrays, are macros that do the same with the type whose
+ * sizeof their size contains.
  */
 #ifndef SHEAF_KMALLOC_OBJ_H
 #define SHEAF_KMALLOC_OBJ_H
@@ -21,16 +28,16 @@ extern "C" {
 #endif
 
 /* (WHAT) or (WHAT, GFP): one object. */
-#define kmalloc_obj(...)  SHEAF_OBJ(kmalloc, __VA_ARGS__)
-#define kzalloc_obj(...)  SHEAF_OBJ(kzalloc, __VA_ARGS__)
-#define kvmalloc_obj(...) SHEAF_OBJ(kvmalloc, __VA_ARGS__)
-#define kvzalloc_obj(...) SHEAF_OBJ(kvzalloc, __VA_ARGS__)
+#define kmalloc_obj(...)  SHEAF_OBJ(__kmalloc_typed, 0u, __VA_ARGS__)
+#define kzalloc_obj(...)  SHEAF_OBJ(__kmalloc_typed, __GFP_ZERO, __VA_ARGS__)
+#define kvmalloc_obj(...) SHEAF_OBJ(__kvmalloc_typed, 0u, __VA_ARGS__)
+#define kvzalloc_obj(...) SHEAF_OBJ(__kvmalloc_typed, __GFP_ZERO, __VA_ARGS__)
 
 /* (WHAT, COUNT) or (WHAT, COUNT, GFP): an array of COUNT objects. NULL if the product overflows. */
-#define kmalloc_objs(...)  SHEAF_OBJS(kmalloc_array, __VA_ARGS__)
-#define kzalloc_objs(...)  SHEAF_OBJS(kcalloc, __VA_ARGS__)
-#define kvmalloc_objs(...) SHEAF_OBJS(kvmalloc_array, __VA_ARGS__)
-#define kvzalloc_objs(...) SHEAF_OBJS(kvcalloc, __VA_ARGS__)
+#define kmalloc_objs(...)  SHEAF_OBJS(__kmalloc_array_typed, 0u, __VA_ARGS__)
+#define kzalloc_objs(...)  SHEAF_OBJS(__kmalloc_array_typed, __GFP_ZERO, __VA_ARGS__)
+#define kvmalloc_objs(...) SHEAF_OBJS(__kvmalloc_array_typed, 0u, __VA_ARGS__)
+#define kvzalloc_objs(...) SHEAF_OBJS(__kvmalloc_array_typed, __GFP_ZERO, __VA_ARGS__)
 
 /*
  * (WHAT, MEMBER, COUNT) or (WHAT, MEMBER, COUNT, GFP): a structure whose last member MEMBER[] has
@@ -55,37 +62,58 @@ static __always_inline bool __kmalloc_flex_overflows(size_t head, size_t n, size
 	       __builtin_add_overflow(*bytes, head, bytes);
 }
 
-static __always_inline SHEAF_CHECK_RESULT void *__kmalloc_flexible(size_t head, size_t n,
-								   size_t each, gfp_t flags)
+static __always_inline SHEAF_CHECK_RESULT void *
+__kmalloc_flexible(size_t head, size_t n, size_t each, gfp_t flags, uint64_t token)
 {
 	size_t bytes;
 
-	return __kmalloc_flex_overflows(head, n, each, &bytes) ? NULL : kmalloc(bytes, flags);
+	return __kmalloc_flex_overflows(head, n, each, &bytes)
+		       ? NULL
+		       : __kmalloc_typed(bytes, flags, token);
 }
 
-static __always_inline SHEAF_CHECK_RESULT void *__kvmalloc_flexible(size_t head, size_t n,
-								    size_t each, gfp_t flags)
+static __always_inline SHEAF_CHECK_RESULT void *
+__kvmalloc_flexible(size_t head, size_t n, size_t each, gfp_t flags, uint64_t token)
 {
 	size_t bytes;
 
-	return __kmalloc_flex_overflows(head, n, each, &bytes) ? NULL : kvmalloc(bytes, flags);
+	return __kmalloc_flex_overflows(head, n, each, &bytes)
+		       ? NULL
+		       : __kvmalloc_typed(bytes, flags, token);
 }
+
+/*
+ * The compiler's number for the type that such a size, or n and size, are of. 0: it knows none, or
+ * gives other numbers, because of an option -falloc-token-max.
+ */
+#if defined(__has_builtin)
+#if __has_builtin(__builtin_infer_alloc_token)
+#define SHEAF_TOKEN_OF(...) SHEAF_CAST(uint64_t, __builtin_infer_alloc_token(__VA_ARGS__))
+#define SHEAF_TOKEN(...)    (SHEAF_TOKEN_OF(sizeof(void *)) >> 63 ? SHEAF_TOKEN_OF(__VA_ARGS__) : 0)
+#endif
+#endif
+#ifndef SHEAF_TOKEN
+#define SHEAF_TOKEN(...) 0
+#endif
 
 /* The one for as many arguments as there are; the last empty one is for strict compilers. */
 #define SHEAF_PICK_2(a, b, chosen, ...)	      chosen
 #define SHEAF_PICK_3(a, b, c, chosen, ...)    chosen
 #define SHEAF_PICK_4(a, b, c, d, chosen, ...) chosen
 
-#define SHEAF_OBJ(call, ...)                                                                       \
-	SHEAF_PICK_2(__VA_ARGS__, SHEAF_OBJ_2, SHEAF_OBJ_1, )(call, __VA_ARGS__)
-#define SHEAF_OBJ_1(call, what)	     SHEAF_OBJ_2(call, what, GFP_KERNEL)
-#define SHEAF_OBJ_2(call, what, gfp) SHEAF_CAST(__typeof__(what) *, call(sizeof(what), gfp))
+#define SHEAF_OBJ(call, more, ...)                                                                 \
+	SHEAF_PICK_2(__VA_ARGS__, SHEAF_OBJ_2, SHEAF_OBJ_1, )(call, more, __VA_ARGS__)
+#define SHEAF_OBJ_1(call, more, what) SHEAF_OBJ_2(call, more, what, GFP_KERNEL)
+#define SHEAF_OBJ_2(call, more, what, gfp)                                                         \
+	SHEAF_CAST(__typeof__(what) *,                                                             \
+		   call(sizeof(what), (gfp) | (more), SHEAF_TOKEN(sizeof(what))))
 
-#define SHEAF_OBJS(call, ...)                                                                      \
-	SHEAF_PICK_3(__VA_ARGS__, SHEAF_OBJS_3, SHEAF_OBJS_2, )(call, __VA_ARGS__)
-#define SHEAF_OBJS_2(call, what, count) SHEAF_OBJS_3(call, what, count, GFP_KERNEL)
-#define SHEAF_OBJS_3(call, what, count, gfp)                                                       \
-	SHEAF_CAST(__typeof__(what) *, call(count, sizeof(what), gfp))
+#define SHEAF_OBJS(call, more, ...)                                                                \
+	SHEAF_PICK_3(__VA_ARGS__, SHEAF_OBJS_3, SHEAF_OBJS_2, )(call, more, __VA_ARGS__)
+#define SHEAF_OBJS_2(call, more, what, count) SHEAF_OBJS_3(call, more, what, count, GFP_KERNEL)
+#define SHEAF_OBJS_3(call, more, what, count, gfp)                                                 \
+	SHEAF_CAST(__typeof__(what) *,                                                             \
+		   call(count, sizeof(what), (gfp) | (more), SHEAF_TOKEN(sizeof(what))))
 
 #define SHEAF_FLEX(call, more, ...)                                                                \
 	SHEAF_PICK_4(__VA_ARGS__, SHEAF_FLEX_4, SHEAF_FLEX_3, )(call, more, __VA_ARGS__)
@@ -94,14 +122,11 @@ static __always_inline SHEAF_CHECK_RESULT void *__kvmalloc_flexible(size_t head,
 #define SHEAF_FLEX_BLOCK(call, more, what, member, count, gfp)                                     \
 	SHEAF_CAST(__typeof__(what) *,                                                             \
 		   call(sizeof(what), count,                                                       \
-			sizeof(SHEAF_CAST(__typeof__(what) *, NULL)->member[0]), (gfp) | (more)))
+			sizeof(SHEAF_CAST(__typeof__(what) *, NULL)->member[0]), (gfp) | (more),   \
+			SHEAF_TOKEN(sizeof(what))))
 
 #if defined(__has_builtin) && !defined(__cplusplus)
 #if __has_builtin(__builtin_counted_by_ref)
-#define SHEAF_COUNTS_FLEX 1
-#endif
-#endif
-#ifdef SHEAF_COUNTS_FLEX
 /* The counter of this member, or a variable that nobody reads. */
 #define SHEAF_COUNTER(member)                                                                      \
 	*_Generic(__builtin_counted_by_ref(member),                                                \
@@ -121,8 +146,25 @@ static __always_inline SHEAF_CHECK_RESULT void *__kvmalloc_flexible(size_t head,
 		}                                                                                  \
 		sheaf_block;                                                                       \
 	})
-#else
+#endif
+#endif
+#ifndef SHEAF_FLEX_4
 #define SHEAF_FLEX_4 SHEAF_FLEX_BLOCK
+#endif
+
+#define SHEAF_BY_SIZE(call, more, size, flags) call(size, (flags) | (more), SHEAF_TOKEN(size))
+#define SHEAF_BY_SIZES(call, more, n, size, flags)                                                 \
+	call(n, size, (flags) | (more), SHEAF_TOKEN(n, size))
+
+#ifdef SHEAF_TYPED_KMALLOC
+#define kmalloc(...)	    SHEAF_BY_SIZE(__kmalloc_typed, 0u, __VA_ARGS__)
+#define kzalloc(...)	    SHEAF_BY_SIZE(__kmalloc_typed, __GFP_ZERO, __VA_ARGS__)
+#define kvmalloc(...)	    SHEAF_BY_SIZE(__kvmalloc_typed, 0u, __VA_ARGS__)
+#define kvzalloc(...)	    SHEAF_BY_SIZE(__kvmalloc_typed, __GFP_ZERO, __VA_ARGS__)
+#define kmalloc_array(...)  SHEAF_BY_SIZES(__kmalloc_array_typed, 0u, __VA_ARGS__)
+#define kcalloc(...)	    SHEAF_BY_SIZES(__kmalloc_array_typed, __GFP_ZERO, __VA_ARGS__)
+#define kvmalloc_array(...) SHEAF_BY_SIZES(__kvmalloc_array_typed, 0u, __VA_ARGS__)
+#define kvcalloc(...)	    SHEAF_BY_SIZES(__kvmalloc_array_typed, __GFP_ZERO, __VA_ARGS__)
 #endif
 
 #ifdef __cplusplus

@@ -128,22 +128,17 @@ void *buckets_alloc(kmem_buckets *set, size_t size, gfp_t flags, int node)
 	return object;
 }
 
-void *buckets_most(kmem_buckets *set, size_t size, gfp_t flags, size_t most, const char *call,
-		   const void *caller)
-{
-	if (!set || set->charged || !size || size > KMALLOC_LARGEST)
-		return kmalloc_most(size, flags, NUMA_NO_NODE, most, call, caller);
-	return buckets_alloc(set, size, flags, NUMA_NO_NODE);
-}
-
 SHEAF_PUBLIC OS_NOINLINE void *kmem_buckets_alloc(kmem_buckets *set, size_t size, gfp_t flags)
 {
-	return buckets_most(set, size, flags, KMALLOC_MAX_SIZE, "kmem_buckets_alloc",
-			    __builtin_return_address(0));
+	static const struct kmalloc_call call = {"kmem_buckets_alloc", "kmem_buckets_valloc",
+						 KMALLOC_MAX_SIZE};
+
+	return kmalloc_from(set, size, flags, NUMA_NO_NODE, &call, KMALLOC_CALLER);
 }
 
 SHEAF_PUBLIC OS_NOINLINE void *kmem_buckets_valloc(kmem_buckets *set, size_t size, gfp_t flags)
 {
-	return buckets_most(set, size, flags, INT_MAX, "kmem_buckets_valloc",
-			    __builtin_return_address(0));
+	static const struct kmalloc_call call = {"kmem_buckets_valloc", "vmalloc", INT_MAX};
+
+	return kmalloc_from(set, size, flags, NUMA_NO_NODE, &call, KMALLOC_CALLER);
 }

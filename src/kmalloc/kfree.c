@@ -119,8 +119,8 @@ void kmalloc_tell_size(void *pointer, size_t size)
 
 /* Move to a block of at most half the bytes, if one is available immediately: a thread never waits
  * to get less memory. */
-static void *shrink(struct block *block, size_t size, gfp_t flags, const char *call,
-		    const void *caller)
+static void *shrink(struct block *block, size_t size, gfp_t flags, const struct kmalloc_call *call,
+		    uint64_t token)
 {
 	gfp_t now = (flags & (__GFP_ZERO | __GFP_THISNODE | __GFP_ACCOUNT)) | GFP_NOWAIT |
 		    __GFP_NORETRY;
@@ -130,8 +130,9 @@ static void *shrink(struct block *block, size_t size, gfp_t flags, const char *c
 
 	if (smaller)
 		block->size = roundup(size);
-	else if (half && (smaller = buckets_most(set_of(block), size, now, INT_MAX, call, caller)))
-		return move(smaller, block, size, call);
+	else if (half && (smaller = kmalloc_from(set_of(block), size, now, NUMA_NO_NODE,
+						 &kvmalloc_most, token)))
+		return move(smaller, block, size, call->name);
 	/* The size requested before is unknown: everything after the new size may have been
 	 * written. */
 	if (flags & __GFP_ZERO) {
@@ -142,41 +143,44 @@ static void *shrink(struct block *block, size_t size, gfp_t flags, const char *c
 	return block->start;
 }
 
-static void *resize(const void *pointer, size_t size, gfp_t flags, size_t most, const char *call,
-		    const void *caller)
+static void *resize(const void *pointer, size_t size, gfp_t flags, const struct kmalloc_call *call,
+		    uint64_t token)
 {
 	struct block block;
 	void *larger;
 
 	if (size == 0) {
-		free_any(pointer, call);
+		free_any(pointer, call->name);
 		return ZERO_SIZE_PTR;
 	}
 	if (ZERO_OR_NULL_PTR(pointer))
-		return kmalloc_most(size, flags, NUMA_NO_NODE, most, call, caller);
-	if (!find_used(pointer, false, &block, call))
+		return kmalloc_from(NULL, size, flags, NUMA_NO_NODE, call, token);
+	if (!find_used(pointer, false, &block, call->name))
 		return NULL;
 	if (size <= block.size)
-		return shrink(&block, size, flags, call, caller);
-	if (is_secret(&block, size, call))
+		return shrink(&block, size, flags, call, token);
+	if (is_secret(&block, size, call->name))
 		return NULL;
-	larger = size <= most ? large_reuse(block.size, size, flags) : NULL;
+	larger = size <= call->most ? large_reuse(block.size, size, flags) : NULL;
 	if (larger)
-		return move(larger, &block, block.size, call);
-	larger = size <= most ? large_resize(pointer, size, flags) : NULL;
+		return move(larger, &block, block.size, call->name);
+	larger = size <= call->most ? large_resize(pointer, size, flags) : NULL;
 	if (larger)
 		return larger;
-	larger = buckets_most(set_of(&block), size, flags, most, call, caller);
-	return larger ? move(larger, &block, block.size, call) : NULL;
+	larger = kmalloc_from(set_of(&block), size, flags, NUMA_NO_NODE, call, token);
+	return larger ? move(larger, &block, block.size, call->name) : NULL;
 }
 
 SHEAF_PUBLIC OS_NOINLINE void *krealloc(const void *block, size_t size, gfp_t flags)
 {
-	return resize(block, size, flags, KMALLOC_MAX_SIZE, "krealloc",
-		      __builtin_return_address(0));
+	static const struct kmalloc_call call = {"krealloc", "kvrealloc", KMALLOC_MAX_SIZE};
+
+	return resize(block, size, flags, &call, KMALLOC_CALLER);
 }
 
 SHEAF_PUBLIC OS_NOINLINE void *kvrealloc(const void *block, size_t size, gfp_t flags)
 {
-	return resize(block, size, flags, INT_MAX, "kvrealloc", __builtin_return_address(0));
+	static const struct kmalloc_call call = {"kvrealloc", "vmalloc", INT_MAX};
+
+	return resize(block, size, flags, &call, KMALLOC_CALLER);
 }

@@ -9,10 +9,14 @@
 
 #define KIB ((size_t)1 << 10)
 
+const struct kmalloc_call kmalloc_most = {"kmalloc", "kvmalloc", KMALLOC_MAX_SIZE};
+const struct kmalloc_call kvmalloc_most = {"kvmalloc", "vmalloc", INT_MAX};
+
 static struct {
 	uint32_t nr_partitions; /* 0: nothing is set up */
 	uint64_t secret;
-	kmem_buckets sets[KMALLOC_PARTITIONS], charged;
+	/* The partitions of the lower half of the tokens, then as many of the upper half. */
+	kmem_buckets charged, sets[2 * KMALLOC_PARTITIONS];
 	/* Of sets[0], above the sizes that programs look up, by KiB; NULL as NO_CACHE there. */
 	struct kmem_cache *by_kib[KMALLOC_LARGEST / KIB + 1];
 } family OS_LARGE;
@@ -32,7 +36,7 @@ static struct sheaf_kmalloc_table sizes_table = {
 SHEAF_PUBLIC struct sheaf_kmalloc_table *const sheaf_kmalloc_table = &sizes_table;
 
 /* The cache that any call may take for this size; NULL: kmalloc_for() chooses one, because of the
- * caller's address or the bytes requested, or makes it. */
+ * token or the bytes requested, or makes it. */
 static inline struct kmem_cache *cache_of_size(size_t size)
 {
 	struct kmem_cache *s;
@@ -56,7 +60,7 @@ void kmalloc_made(kmem_buckets *set, struct kmem_cache *s)
 {
 	size_t size = s->sheaf.slab.object_size, step = size > 8 * SHEAF_KMALLOC_WORDS ? KIB : 8;
 
-	/* With partitions, the address of the caller decides, in each call. */
+	/* With partitions, the token decides, in each call. */
 	if (set != &family.sets[0] || family.nr_partitions > 1 || cache_is_checked(s))
 		return;
 	for (size_t n = size; n && kmalloc_class(&kmalloc_sizes, n) == size; n -= step)
@@ -79,11 +83,14 @@ static void set_up(void)
 
 	n = n ? n : 1;
 	family.secret = os_random();
-	for (unsigned int i = 0; i < n; i++) {
+	for (unsigned int i = 0; i < (n > 1 ? 2 * n : 1); i++) {
 		family.sets[i].sizes = kmalloc_sizes;
 		family.sets[i].charged = &family.charged;
 		snprintf(family.sets[i].prefix, sizeof(family.sets[i].prefix),
-			 i ? "kmalloc-rnd-%02u" : "kmalloc", i);
+			 !i	 ? "kmalloc"
+			 : i < n ? "kmalloc-rnd-%02u"
+				 : "kmalloc-ptr-%02u",
+			 i % n);
 	}
 	family.charged.sizes = kmalloc_sizes;
 	family.charged.charged = &family.charged;
@@ -109,17 +116,17 @@ bool kmalloc_ready(gfp_t flags)
 	return true;
 }
 
-kmem_buckets *kmalloc_set(const void *caller, gfp_t flags, unsigned int turn)
+kmem_buckets *kmalloc_set(uint64_t token, gfp_t flags, unsigned int turn)
 {
-	uint32_t n = os_load_acquire(&family.nr_partitions);
+	uint32_t n = os_load_acquire(&family.nr_partitions), half = n > 1 && token >> 63 ? n : 0;
 	uint64_t mixed;
 
 	if (account_wanted(&kmalloc_large, flags))
 		return turn ? NULL : &family.charged;
 	if (turn >= n)
 		return NULL;
-	mixed = ((uintptr_t)caller ^ family.secret) * UINT64_C(0x9e3779b97f4a7c15);
-	return &family.sets[(((mixed >> 32) * n >> 32) + turn) % n];
+	mixed = (token ^ family.secret) * UINT64_C(0x9e3779b97f4a7c15);
+	return &family.sets[half + (((mixed >> 32) * n >> 32) + turn) % n]; /* KMALLOC-K4 */
 }
 
 /* --- the calls -------------------------------------------------------------------------------- */
@@ -134,29 +141,33 @@ static OS_NOINLINE void *instead_of_slab(size_t size, gfp_t flags, int node)
 	if (size <= kmalloc_sizes.coarse_from || (flags & __GFP_THISNODE && node != NUMA_NO_NODE) ||
 	    account_refuses(&kmalloc_large, flags, large_roundup(class)))
 		return NULL;
-	block = large_alloc(class, 1, flags, node, KMALLOC_MAX_SIZE, "kmalloc");
+	block = large_alloc(class, 1, flags, node, &kmalloc_most);
 	if (block && os.tools)
 		kmalloc_tell_size(block, size);
 	return block;
 }
 
-OS_NOINLINE void *kmalloc_most(size_t size, gfp_t flags, int node, size_t most, const char *call,
-			       const void *caller)
+OS_NOINLINE void *kmalloc_from(kmem_buckets *set, size_t size, gfp_t flags, int node,
+			       const struct kmalloc_call *call, uint64_t token)
 {
+	bool programs = set && !set->charged;
 	void *block;
 
 	if (!size)
 		return ZERO_SIZE_PTR;
 	if (size > KMALLOC_LARGEST)
-		return large_alloc(size, 1, flags, node, most, call);
+		return large_alloc(size, 1, flags, node, call);
 	if (!kmalloc_ready(flags))
 		return NULL;
-	block = buckets_alloc(kmalloc_set(caller, flags, 0), size, flags, node);
-	return block ? block : instead_of_slab(size, flags, node);
+	/* Whether it is charged depends on this request, not on the block that it replaces. */
+	if (!set || set == set->charged || (set->charged && account_wanted(&kmalloc_large, flags)))
+		set = kmalloc_set(token, flags, 0);
+	block = buckets_alloc(set, size, flags, node);
+	return block || programs ? block : instead_of_slab(size, flags, node);
 }
 
-static OS_NOINLINE void *alloc_rest(size_t size, gfp_t flags, size_t most, const char *call,
-				    const void *caller)
+static OS_NOINLINE void *alloc_rest(size_t size, gfp_t flags, uint64_t token,
+				    const struct kmalloc_call *call)
 {
 	struct kmem_cache *s = cache_of_size(size);
 	void *block = s ? cache_alloc(s, flags) : NULL;
@@ -165,19 +176,32 @@ static OS_NOINLINE void *alloc_rest(size_t size, gfp_t flags, size_t most, const
 		return block;
 	if (s)
 		return instead_of_slab(size, flags, NUMA_NO_NODE);
-	return kmalloc_most(size, flags, NUMA_NO_NODE, most, call, caller);
+	return kmalloc_from(NULL, size, flags, NUMA_NO_NODE, call, token);
+}
+
+static __always_inline bool pop_by_size(size_t size, gfp_t flags, void **block)
+{
+	return os_likely(size <= 8 * SHEAF_KMALLOC_WORDS) &&
+	       os_likely(!(flags & ~SHEAF_GFP_PLAIN)) &&
+	       os_likely(cache_pop(os_load_acquire(&sizes_table.by_words[(size + 7) >> 3]), block));
 }
 
 SHEAF_PUBLIC OS_FAST OS_NOINLINE void *__kmalloc(size_t size, gfp_t flags)
 {
-	if (os_likely(size <= 8 * SHEAF_KMALLOC_WORDS) && os_likely(!(flags & ~SHEAF_GFP_PLAIN))) {
-		struct kmem_cache *s = os_load_acquire(&sizes_table.by_words[(size + 7) >> 3]);
-		void *block;
+	void *block;
 
-		if (os_likely(cache_pop(s, &block)))
-			return block;
-	}
-	return alloc_rest(size, flags, KMALLOC_MAX_SIZE, "kmalloc", __builtin_return_address(0));
+	if (os_likely(pop_by_size(size, flags, &block)))
+		return block;
+	return alloc_rest(size, flags, KMALLOC_CALLER, &kmalloc_most);
+}
+
+SHEAF_PUBLIC OS_FAST OS_NOINLINE void *__kmalloc_token(size_t size, gfp_t flags, uint64_t token)
+{
+	void *block;
+
+	if (os_likely(pop_by_size(size, flags, &block)))
+		return block;
+	return alloc_rest(size, flags, token, &kmalloc_most);
 }
 
 SHEAF_PUBLIC OS_NOINLINE void *kmalloc_charged(size_t size, gfp_t flags, struct kmem_group *g)
@@ -185,20 +209,20 @@ SHEAF_PUBLIC OS_NOINLINE void *kmalloc_charged(size_t size, gfp_t flags, struct 
 	void *block;
 
 	account_pays(g, "kmalloc_charged");
-	block = kmalloc_for(size, flags | __GFP_ACCOUNT, NUMA_NO_NODE, __builtin_return_address(0));
+	block = kmalloc_for(size, flags | __GFP_ACCOUNT, NUMA_NO_NODE, KMALLOC_CALLER);
 	account_own_pays();
 	return block;
 }
 
 SHEAF_PUBLIC OS_NOINLINE void *kmalloc_node(size_t size, gfp_t flags, int node)
 {
-	return kmalloc_for(size, flags, node, __builtin_return_address(0));
+	return kmalloc_for(size, flags, node, KMALLOC_CALLER);
 }
 
 SHEAF_PUBLIC OS_NOINLINE void *kvmalloc_node(size_t size, gfp_t flags, int node)
 {
-	const void *caller = __builtin_return_address(0);
+	uint64_t token = KMALLOC_CALLER;
 
-	return node == NUMA_NO_NODE ? alloc_rest(size, flags, INT_MAX, "kvmalloc", caller)
-				    : kmalloc_most(size, flags, node, INT_MAX, "kvmalloc", caller);
+	return node == NUMA_NO_NODE ? alloc_rest(size, flags, token, &kvmalloc_most)
+				    : kmalloc_from(NULL, size, flags, node, &kvmalloc_most, token);
 }

@@ -8,8 +8,14 @@
  *   above         a mapping (page/map.h)         a table by 2 MiB of address
  *
  * A family (kmem_buckets) has a cache for each size class, made when it is first needed. kmalloc()
- * has one family; with random_kmalloc_caches several, of which the caller's address selects one;
- * and one for charged blocks. Programs may have more (buckets.c).
+ * has one family; with random_kmalloc_caches twice that many, the partitions; and one for charged
+ * blocks. Programs may have more (buckets.c).
+ *
+ * A token, a number of 64 bits, selects a partition: equal tokens the same one, others one by a
+ * secret of the process. It is the compiler's number for the type of the block, in the upper half
+ * if the type contains pointers (clang 22: __builtin_infer_alloc_token, as with its option
+ * -fsanitize=alloc-token; one below another maximum M is to be multiplied by 2^64 / M). Of a call
+ * that knows no type it is the caller's address, which is in the lower half.
  *
  * kmalloc(), in place or as a call, loads a cache from a table indexed by words of 8 bytes, and
  * pops by its section, if the cache's first word says how. The entries for size 0 and for caches
@@ -24,6 +30,8 @@
  *      no memory, by the next one.
  *  KMALLOC-K3. Programs contain only the pointer to the table, its indices by words of 8 bytes, and
  *      its length. Only the library knows sizes and caches.
+ *  KMALLOC-K4. If there are partitions, tokens of the two halves never select the same one, and
+ *      krealloc() leaves a block in its partition.
  *
  * Locks: OS_RANK_KMALLOC, caches.family, while a cache of a family is made. Callers: src/kmalloc/.
  */
@@ -35,7 +43,7 @@
 #include "cache/block.h"
 #include "cache/calls.h"
 
-#define KMALLOC_PARTITIONS 16
+#define KMALLOC_PARTITIONS 16 /* at most, for each half of the tokens */
 #define KMALLOC_LARGEST	   KMALLOC_MAX_CACHE_SIZE
 
 /* --- size classes ----------------------------------------------------------------------------- */
@@ -128,9 +136,6 @@ static inline struct kmem_cache *buckets_made(kmem_buckets *set, unsigned int in
 struct kmem_cache *buckets_cache(kmem_buckets *set, size_t size, gfp_t flags);
 /* Allocate from a family; up to KMALLOC_LARGEST bytes, not 0. */
 void *buckets_alloc(kmem_buckets *set, size_t size, gfp_t flags, int node);
-/* As kmalloc_most(), from this family; NULL: one of kmalloc(). */
-void *buckets_most(kmem_buckets *set, size_t size, gfp_t flags, size_t most, const char *call,
-		   const void *caller);
 
 /* --- kmalloc.c -------------------------------------------------------------------------------- */
 
@@ -139,19 +144,30 @@ bool kmalloc_ready(gfp_t flags);
 /* A cache of a family was made: if kmalloc() may take it for each call, enter it into the table. */
 void kmalloc_made(kmem_buckets *set, struct kmem_cache *s);
 
-/* Allocate up to `most` bytes for the code at `caller`, on this node or NUMA_NO_NODE; more is an
- * error, reported with the name `call`. */
-void *kmalloc_most(size_t size, gfp_t flags, int node, size_t most, const char *call,
-		   const void *caller);
+/* What a public call allocates at most. More is an error, whose report names the call, and one that
+ * allocates more. */
+struct kmalloc_call {
+	char name[20], larger[20];
+	size_t most;
+};
+extern const struct kmalloc_call kmalloc_most, kvmalloc_most;
 
-static inline void *kmalloc_for(size_t size, gfp_t flags, int node, const void *caller)
+/* Allocate on this node or NUMA_NO_NODE: from this family; for a block of kmalloc(), that of the
+ * block that it replaces, or NULL: the partition of the token. */
+void *kmalloc_from(kmem_buckets *set, size_t size, gfp_t flags, int node,
+		   const struct kmalloc_call *call, uint64_t token);
+
+static inline void *kmalloc_for(size_t size, gfp_t flags, int node, uint64_t token)
 {
-	return kmalloc_most(size, flags, node, KMALLOC_MAX_SIZE, "kmalloc", caller);
+	return kmalloc_from(NULL, size, flags, node, &kmalloc_most, token);
 }
 
-/* kmalloc()'s family for the code at `caller`, and in further turns, 1 and so on, those of the
- * other partitions; NULL: there are no more. A charged request has one. */
-kmem_buckets *kmalloc_set(const void *caller, gfp_t flags, unsigned int turn);
+/* The token of a call by a program. */
+#define KMALLOC_CALLER ((uint64_t)(uintptr_t)__builtin_return_address(0))
+
+/* kmalloc()'s family for this token, and in further turns, 1 and so on, the other ones of that half
+ * of the tokens; NULL: there are no more. A charged request has one. */
+kmem_buckets *kmalloc_set(uint64_t token, gfp_t flags, unsigned int turn);
 
 /* --- kfree.c ---------------------------------------------------------------------------------- */
 
@@ -160,8 +176,9 @@ void kmalloc_tell_size(void *block, size_t size);
 
 /* --- large.c: blocks above KMALLOC_MAX_CACHE_SIZE -------------------------------------------- */
 
-/* As kmalloc_most(), with this alignment; 1: that of the size. */
-void *large_alloc(size_t size, size_t align, gfp_t flags, int node, size_t most, const char *call);
+/* As kmalloc_from(), with this alignment; 1: that of the size. */
+void *large_alloc(size_t size, size_t align, gfp_t flags, int node,
+		  const struct kmalloc_call *call);
 /* A block for the bytes of a mapping that grows from `old` bytes: one that waits, if a copy costs
  * less than new pages. NULL: there is none. */
 void *large_reuse(size_t old, size_t size, gfp_t flags);

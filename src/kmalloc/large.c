@@ -9,17 +9,17 @@
 #define VMALLOC_MOST ((size_t)1 << 47) /* no process has more addresses */
 #define ALIGN_MOST   ((size_t)1 << 30)
 
-void *large_alloc(size_t size, size_t align, gfp_t flags, int node, size_t most, const char *call)
+void *large_alloc(size_t size, size_t align, gfp_t flags, int node, const struct kmalloc_call *call)
 {
 	uint32_t number = account_wanted(&kmalloc_large, flags);
 	size_t rounded;
 
-	if (size > most) {
+	if (size > call->most) {
 		if (!(flags & __GFP_NOWARN))
 			os_misuse(NULL,
 				  "%s(%zu bytes): at most %zu bytes; returning NULL. %s() can "
 				  "allocate more",
-				  call, size, most, most < INT_MAX ? "kvmalloc" : "vmalloc");
+				  call->name, size, call->most, call->larger);
 		return NULL;
 	}
 	if (!kmalloc_ready(flags))
@@ -39,7 +39,7 @@ void *large_alloc(size_t size, size_t align, gfp_t flags, int node, size_t most,
 		void *block = large_take(rounded, align, flags, (unsigned int)node);
 
 		if (block && number && !large_own(block, rounded, flags, number)) {
-			cache_free_any(block, call);
+			cache_free_any(block, call->name);
 			cache_leave();
 			return NULL;
 		}
@@ -84,15 +84,15 @@ void *large_resize(const void *block, size_t size, gfp_t flags)
 }
 
 /* A class for a multiple of the alignment is one, too. */
-static void *alloc_aligned(size_t size, size_t align, gfp_t flags, int node, size_t most,
-			   const char *call, const void *caller)
+static void *alloc_aligned(size_t size, size_t align, gfp_t flags, int node,
+			   const struct kmalloc_call *call, uint64_t token)
 {
 	size_t rounded = (size + align - 1) & -align;
 	void *object;
 
 	if (size > KMALLOC_LARGEST || rounded > KMALLOC_LARGEST)
-		return large_alloc(size, align, flags, node, most, call);
-	object = kmalloc_for(rounded, flags, node, caller);
+		return large_alloc(size, align, flags, node, call);
+	object = kmalloc_for(rounded, flags, node, token);
 	if (os.tools && size && object)
 		kmalloc_tell_size(object, size);
 	return object;
@@ -100,18 +100,18 @@ static void *alloc_aligned(size_t size, size_t align, gfp_t flags, int node, siz
 
 SHEAF_PUBLIC OS_NOINLINE void *__vmalloc(size_t size, gfp_t flags)
 {
+	static const struct kmalloc_call call = {"vmalloc", "", VMALLOC_MOST};
+
 	if (!size || size > VMALLOC_MOST)
 		return NULL;
-	return alloc_aligned(size, OS_PAGE, flags, NUMA_NO_NODE, VMALLOC_MOST, "vmalloc",
-			     __builtin_return_address(0));
+	return alloc_aligned(size, OS_PAGE, flags, NUMA_NO_NODE, &call, KMALLOC_CALLER);
 }
 
 SHEAF_PUBLIC OS_NOINLINE void *kvmalloc_node_align(size_t size, unsigned long align, gfp_t flags,
 						   int node)
 {
 	if (align && !(align & (align - 1)) && align <= ALIGN_MOST)
-		return alloc_aligned(size, align, flags, node, INT_MAX, "kvmalloc",
-				     __builtin_return_address(0));
+		return alloc_aligned(size, align, flags, node, &kvmalloc_most, KMALLOC_CALLER);
 	os_misuse(NULL,
 		  "kvmalloc_node_align(%zu, %lu): invalid align; returning NULL. Use a power of "
 		  "two up to 1073741824",

@@ -9,13 +9,12 @@ static unsigned int wanted_node(int node)
 }
 
 /* With several sets of caches, the caller's own may never have been filled: then from any other. */
-static void *take_from_sets(unsigned int index, size_t size, gfp_t gfp, int node,
-			    const void *caller)
+static void *take_from_sets(unsigned int index, size_t size, gfp_t gfp, int node, uint64_t token)
 {
 	kmem_buckets *set;
 	void *block = NULL;
 
-	for (unsigned int turn = 0; !block && (set = kmalloc_set(caller, gfp, turn)); turn++) {
+	for (unsigned int turn = 0; !block && (set = kmalloc_set(token, gfp, turn)); turn++) {
 		struct kmem_cache *s = buckets_made(set, index, size);
 
 		/* Not before there is a cache: until then nothing knows of CPUs and nodes. */
@@ -29,7 +28,7 @@ static void *take_from_sets(unsigned int index, size_t size, gfp_t gfp, int node
 /* If a cache has no object available, or was never needed, a larger one often has one. */
 SHEAF_PUBLIC OS_NOINLINE void *kmalloc_nolock(size_t size, gfp_t gfp, int node)
 {
-	const void *caller = __builtin_return_address(0);
+	uint64_t token = KMALLOC_CALLER;
 	void *block = NULL;
 
 	if (!size)
@@ -38,7 +37,7 @@ SHEAF_PUBLIC OS_NOINLINE void *kmalloc_nolock(size_t size, gfp_t gfp, int node)
 		return NULL;
 	for (unsigned int n = 0, index = kmalloc_index(&kmalloc_sizes, size);
 	     !block && n <= KMALLOC_EACH && index + n < KMALLOC_CLASSES; n++)
-		block = take_from_sets(index + n, size, gfp, node, caller);
+		block = take_from_sets(index + n, size, gfp, node, token);
 	return block;
 }
 
