@@ -439,8 +439,9 @@ typedef struct sheaf_kmem_buckets kmem_buckets;
 /*
  * Create a set of caches NAME-8 ... NAME-1024k, each when it is first needed; the name is copied.
  * Flags, useroffset, usersize and ctor apply to every cache (a region that exceeds a small cache's
- * objects is cut). NULL if there is no memory, if kmem_cache_create() refuses an argument, or for
- * SLAB_SECRET: large blocks come from no cache. Takes a lock. The rules for destroying a set are
+ * objects is cut), and so does the alignment of kmalloc(). NULL if there is no memory, if
+ * kmem_cache_create() refuses an argument, or for SLAB_SECRET: large blocks come from no cache.
+ * Takes a lock. The rules for destroying a set are
  * those of kmem_cache_destroy(); NULL is allowed.
  */
 kmem_buckets *kmem_buckets_create(const char *name, slab_flags_t flags, unsigned int useroffset,
@@ -448,8 +449,11 @@ kmem_buckets *kmem_buckets_create(const char *name, slab_flags_t flags, unsigned
 	SHEAF_SYMBOL(kmem_buckets_create);
 void kmem_buckets_destroy(kmem_buckets *set) SHEAF_SYMBOL(kmem_buckets_destroy);
 
-/* kmalloc() and kvmalloc() from this set, or from the common caches if it is NULL. Free blocks by
- * kfree(). Blocks above 1 MiB are not kept separate. */
+/*
+ * kmalloc() and kvmalloc() from this set, or from the common caches if it is NULL. Free blocks by
+ * kfree(). Charged blocks (__GFP_ACCOUNT, or SLAB_ACCOUNT of the set) are from this set, too.
+ * Blocks above 1 MiB are not kept separate, and are not constructed.
+ */
 SHEAF_OBJECT SHEAF_SIZED(2) void *kmem_buckets_alloc(kmem_buckets *set, size_t size, gfp_t flags)
 	SHEAF_SYMBOL(kmem_buckets_alloc);
 SHEAF_OBJECT SHEAF_SIZED(2) void *kmem_buckets_valloc(kmem_buckets *set, size_t size, gfp_t flags)

@@ -155,6 +155,8 @@ OS_NOINLINE void *kmalloc_from(kmem_buckets *set, size_t size, gfp_t flags, int 
 
 	if (!size)
 		return ZERO_SIZE_PTR;
+	if (programs && set->flags & SLAB_ACCOUNT)
+		flags |= __GFP_ACCOUNT;
 	if (size > KMALLOC_LARGEST)
 		return large_alloc(size, 1, flags, node, call);
 	if (!kmalloc_ready(flags))

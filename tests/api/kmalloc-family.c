@@ -199,6 +199,89 @@ static void buckets_are_charged(void **state)
 	kmem_group_put(g);
 }
 
+/* A set with SLAB_ACCOUNT is charged for every block, also for one that no cache of it has. */
+static void charged_sets(void **state)
+{
+	struct kmem_group *g = kmem_group_create("charged", NULL, NULL);
+	kmem_buckets *set = kmem_buckets_create("charged", SLAB_ACCOUNT, 0, 0, NULL);
+	static const size_t sizes[] = {8, 5000, MiB, 3 * MiB, 40 * MiB};
+
+	(void)state;
+	kmem_group_restore_current(kmem_group_get(g));
+	for (size_t i = 0; i < sizeof(sizes) / sizeof(sizes[0]); i++) {
+		void *p = kmem_buckets_valloc(set, sizes[i], GFP_KERNEL);
+		struct kmem_group *of = kmem_group_of(p);
+
+		assert_ptr_equal(of, g);
+		kmem_group_put(of);
+		if (sizes[i] <= MiB) {
+			p = krealloc(p, 2 * MiB, GFP_KERNEL);
+			of = kmem_group_of(p);
+			assert_ptr_equal(of, g);
+			kmem_group_put(of);
+		}
+		kvfree(p);
+	}
+	kmem_group_restore_current(NULL);
+	kmem_buckets_destroy(set);
+	kmem_group_put(g);
+}
+
+/* Blocks of a set are as well aligned as those of kmalloc(), or as its flags ask. */
+static void buckets_are_aligned(void **state)
+{
+	static const slab_flags_t flags[] = {0, SLAB_HWCACHE_ALIGN};
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		kmem_buckets *set = kmem_buckets_create("aligned", flags[i], 0, 0, NULL);
+
+		for (size_t size = 8; size <= MiB; size += size < 256 ? 8 : size / 4) {
+			size_t align = kmalloc_size_roundup(size) & -kmalloc_size_roundup(size);
+			void *p[3];
+
+			if (flags[i] && align < 64 && size > 32)
+				align = 64;
+			for (int n = 0; n < 3; n++) {
+				p[n] = kmem_buckets_alloc(set, size, GFP_KERNEL);
+				assert_int_equal((uintptr_t)p[n] % align, 0);
+			}
+			kfree_bulk(3, p);
+		}
+		kmem_buckets_destroy(set);
+	}
+}
+
+/* One line for each, which names the call and one that can; the set is as it was. */
+static void sizes_beyond_a_set_are_refused(void **state)
+{
+	static struct capture captured;
+	kmem_buckets *set = kmem_buckets_create("small", 0, 0, 0, NULL);
+	volatile size_t most = KMALLOC_MAX_SIZE, none = SIZE_MAX; /* or compilers warn */
+	void *block;
+
+	(void)state;
+	capture_begin(&captured);
+	assert_null(kmem_buckets_alloc(set, most + 1, GFP_KERNEL | __GFP_NOWARN));
+	assert_null(kmem_buckets_valloc(set, none, GFP_KERNEL | __GFP_NOWARN));
+	assert_int_equal(capture_end(&captured), 0);
+	capture_begin(&captured);
+	assert_null(kmem_buckets_alloc(set, most + 1, GFP_KERNEL));
+	assert_int_equal(capture_end(&captured), 1);
+	assert_non_null(
+		strstr(captured.text, "kmem_buckets_alloc(4194305 bytes): at most 4194304"));
+	assert_non_null(strstr(captured.text, "kmem_buckets_valloc() can allocate more"));
+	capture_begin(&captured);
+	assert_null(kmem_buckets_valloc(set, none, GFP_KERNEL));
+	assert_int_equal(capture_end(&captured), 1);
+	assert_non_null(strstr(captured.text, "kmem_buckets_valloc(18446744073709551615 bytes): "
+					      "at most 2147483647"));
+	block = kmem_buckets_valloc(set, most + 1, GFP_KERNEL);
+	assert_non_null(block);
+	kvfree(block);
+	kmem_buckets_destroy(set);
+}
+
 /* A region that lies beyond small objects, or partly, is cut, and that is no misuse. */
 static void regions_of_buckets_are_cut(void **state)
 {
@@ -459,6 +542,9 @@ int main(void)
 		cmocka_unit_test(buckets_are_apart),
 		cmocka_unit_test(blocks_outlive_their_set),
 		cmocka_unit_test(buckets_are_charged),
+		cmocka_unit_test(charged_sets),
+		cmocka_unit_test(buckets_are_aligned),
+		cmocka_unit_test(sizes_beyond_a_set_are_refused),
 		cmocka_unit_test(regions_of_buckets_are_cut),
 		cmocka_unit_test(objects_of_large_caches_stay),
 		cmocka_unit_test(users_caches_are_not_merged),
