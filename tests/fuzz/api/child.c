@@ -93,7 +93,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			dup2(reports, STDERR_FILENO);
 		run_in_child(data, size);
 	}
-	FUZZ_CHECK(waitpid(child, &status, 0) == child);
+	/* libFuzzer's timer interrupts calls. */
+	FUZZ_CHECK(TEMP_FAILURE_RETRY(waitpid(child, &status, 0)) == child);
 	if (nr_counters()) {
 		memcpy(__start___sancov_cntrs, counters, nr_counters());
 		memset(counters, 0, nr_counters());
