@@ -388,6 +388,18 @@ int kmem_cache_set_barn(struct kmem_cache *s, size_t objects, size_t bytes)
 	SHEAF_SYMBOL(kmem_cache_set_barn);
 
 /*
+ * Change how many empty slabs each memory node keeps for the next allocations: 0 ... 65535. A new
+ * cache has 5 to 10, by the size of its objects. A slab that becomes empty while its node has as
+ * many slabs with free objects is returned; slabs that are empty already return over time, or in
+ * kmem_cache_shrink(). A merged cache changes under all its names. Returns 0; -EINVAL after a
+ * report if there are more, or the cache is NULL or was destroyed. Safe while other threads use the
+ * cache. Takes a lock. May sleep; not for signal handlers or `_nolock` contexts. O(1). Kernel: a
+ * write to /sys/kernel/slab/NAME/min_partial.
+ */
+int kmem_cache_set_min_partial(struct kmem_cache *s, unsigned int slabs)
+	SHEAF_SYMBOL(kmem_cache_set_min_partial);
+
+/*
  * Limit the memory of a cache's slabs to this number of bytes; 0: none. At the limit, an allocation
  * with GFP_KERNEL empties the cache's sheaves, asks shrinkers (<sheaf/shrinker.h>), and then
  * returns NULL; with GFP_NOWAIT it returns NULL immediately; with __GFP_NOFAIL it waits. Free

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The sizes of a cache: of its objects, its sheaves and its barns. The last two may change while
- * the cache is in use.
+ * The sizes of a cache: of its objects, its sheaves and its barns, and how many empty slabs it
+ * keeps. All but the first may change while the cache is in use.
  *
  * Locks: OS_RANK_CACHES around a change, so that published numbers follow in the same order.
  * Callers: programs.
@@ -59,6 +59,24 @@ SHEAF_PUBLIC int kmem_cache_set_barn(struct kmem_cache *s, size_t objects, size_
 	housekeeping_know_grants();
 	os_lock(&caches.lock);
 	sheaf_set_barn(&s->sheaf, objects, bytes);
+	os_unlock(&caches.lock);
+	return 0;
+}
+
+SHEAF_PUBLIC int kmem_cache_set_min_partial(struct kmem_cache *s, unsigned int slabs)
+{
+	if (cache_is_unusable(s, "kmem_cache_set_min_partial"))
+		return -EINVAL;
+	if (slabs > UINT16_MAX) {
+		os_misuse(s->name,
+			  "kmem_cache_set_min_partial(%s, %u): invalid number of slabs; nothing "
+			  "changed. Use 0 to %u",
+			  s->name, slabs, UINT16_MAX);
+		return -EINVAL;
+	}
+	os_lock(&caches.lock);
+	os_store_relaxed(&s->sheaf.slab.min_partial, (uint16_t)slabs);
+	publish_cache(s);
 	os_unlock(&caches.lock);
 	return 0;
 }

@@ -139,7 +139,7 @@ static bool list_given(struct slab_cache *cache, struct slab_node *node, struct 
 static inline bool subtract_last(struct slab_cache *cache, struct slab_node *node,
 				 struct slab *slab, unsigned int n)
 {
-	bool surplus = node->nr_partial - 1 >= cache->min_partial;
+	bool surplus = node->nr_partial - 1 >= os_load_relaxed(&cache->min_partial);
 	enum left left = subtract(cache, slab, n, surplus ? 0 : SLAB_UNUSED);
 
 	if (left == LEFT_TO_LIST)

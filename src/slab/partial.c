@@ -132,7 +132,8 @@ void partial_remove(struct slab_node *node, struct slab *slab)
 /* With the node's lock held: is the slab empty, and does the node have enough others? */
 static bool is_surplus(const struct slab_cache *cache, const struct slab *slab, uint32_t others)
 {
-	return others >= cache->min_partial && slab_inuse(os_load_acquire(&slab->state)) == 0;
+	return others >= os_load_relaxed(&cache->min_partial) &&
+	       slab_inuse(os_load_acquire(&slab->state)) == 0;
 }
 
 struct slab *partial_detach(struct slab_cache *cache, struct slab_node *node, unsigned int n,

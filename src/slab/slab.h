@@ -120,8 +120,8 @@ struct slab_cache {
 	uint32_t size;	      /* bytes from object to object */
 	uint32_t object_size; /* requested bytes */
 	uint32_t align;
-	uint32_t reciprocal; /* of size, scaled by 2^32, rounded up */
-	uint16_t min_partial;
+	uint32_t reciprocal;   /* of size, scaled by 2^32, rounded up */
+	uint16_t min_partial;  /* may change while the cache is in use */
 	uint16_t marks;	       /* where free objects may be: see drain_marks.h */
 	struct slab_order oo;  /* preferred */
 	struct slab_order min; /* fallback */

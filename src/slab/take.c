@@ -325,7 +325,8 @@ static unsigned int take_elsewhere(struct slab_cache *cache, unsigned int node, 
 		/* There is no new memory: take even partial slabs that the node should keep. */
 		if (fresh && part && n < max)
 			n += take_all_partial(cache, part, objects + n, max - n);
-		if (!fresh && part && os_load_relaxed(&part->nr_partial) > cache->min_partial)
+		if (!fresh && part &&
+		    os_load_relaxed(&part->nr_partial) > os_load_relaxed(&cache->min_partial))
 			n += take_partial(cache, part, false, objects + n, max - n);
 	}
 	return n;

@@ -83,6 +83,11 @@ static bool set_barn_fails(void)
 	return kmem_cache_set_barn(s, 10, 0) < 0;
 }
 
+static bool set_min_partial_fails(void)
+{
+	return kmem_cache_set_min_partial(s, 10) < 0;
+}
+
 static bool pool_fails(void)
 {
 	return !mempool_create_slab_pool(2, s);
@@ -103,6 +108,7 @@ static const struct {
 	{set_limit_fails, "kmem_cache_set_limit("},
 	{set_capacity_fails, "kmem_cache_set_sheaf_capacity("},
 	{set_barn_fails, "kmem_cache_set_barn("},
+	{set_min_partial_fails, "kmem_cache_set_min_partial("},
 	{pool_fails, "mempool_create_slab_pool("},
 };
 

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: MIT */
 /* Statistics of a cache: each counter changes with the event it names, and sums are conserved. */
+#include <errno.h>
 #include <pthread.h>
 #include <sheaf/debug.h>
 #include <sheaf/stats.h>
 #include <stdint.h>
 #include <string.h>
 
+#include "kit/capture.h"
 #include "kit/check.h"
 #include "kit/clock.h"
 #include "kit/held.h"
@@ -207,6 +209,33 @@ static void node_gives_empty_slabs_back(void **state)
 	check_sums(s, 0);
 }
 
+static void node_keeps_as_many_as_the_program_says(void **state)
+{
+	static const unsigned int wanted[] = {20, 0, 3};
+	struct capture captured;
+
+	(void)state;
+	clock_stands = true; /* else empty slabs return over time */
+	for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {
+		assert_int_equal(kmem_cache_set_min_partial(s, wanted[i]), 0);
+		assert_int_equal(look(s).min_partial, wanted[i]);
+		take(MANY);
+		assert_true(look(s).slabs > wanted[0]);
+		give(0, MANY);
+		assert_true(look(s).slabs >= wanted[i]);
+		assert_true(look(s).slabs <= wanted[i] * library().nodes + 1);
+		check_sums(s, 0);
+	}
+	clock_stands = false;
+	assert_int_equal(kmem_cache_set_min_partial(s, 65535), 0);
+	capture_begin(&captured);
+	assert_int_equal(kmem_cache_set_min_partial(s, 65536), -EINVAL);
+	assert_int_equal(capture_end(&captured), 1);
+	assert_non_null(strstr(captured.text, "kmem_cache_set_min_partial(no sheaves, 65536)"));
+	assert_non_null(strstr(captured.text, "Use 0 to 65535"));
+	assert_int_equal(look(s).min_partial, 65535);
+}
+
 static void node_request_is_a_mismatch(void **state)
 {
 	struct kmem_cache_stats before = look(s);
@@ -334,6 +363,7 @@ int main(void)
 		WITH_SHEAVES(shrink_flushes_and_frees),
 		WITHOUT_SHEAVES(slabs_serve_a_cache_without_sheaves),
 		WITHOUT_SHEAVES(node_gives_empty_slabs_back),
+		WITHOUT_SHEAVES(node_keeps_as_many_as_the_program_says),
 		WITHOUT_SHEAVES(node_request_is_a_mismatch),
 		WITH_SHEAVES(child_counts_for_itself),
 		WITH_SHEAVES(nothing_is_lost_in_a_storm),

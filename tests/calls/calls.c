@@ -60,6 +60,7 @@ RUN(kmem_cache_verify, CHECK(kmem_cache_verify(none) == -EINVAL))
 RUN(kmem_cache_validate, CHECK(kmem_cache_validate(none) == -EINVAL))
 RUN(kmem_cache_set_sheaf_capacity, CHECK(kmem_cache_set_sheaf_capacity(none, 10) == -EINVAL))
 RUN(kmem_cache_set_barn, CHECK(kmem_cache_set_barn(none, 10, 10) == -EINVAL))
+RUN(kmem_cache_set_min_partial, CHECK(kmem_cache_set_min_partial(none, 10) == -EINVAL))
 RUN(kmem_cache_set_limit, CHECK(kmem_cache_set_limit(none, 1 << 20) == -EINVAL))
 /* The only call that takes a cache and does not test it: that would be an instruction in its fast
  * path. */

@@ -422,6 +422,11 @@ static int set_barn(void)
 	return kmem_cache_set_barn(w.s, 100, 100000);
 }
 
+static int set_min_partial(void)
+{
+	return kmem_cache_set_min_partial(w.s, 1);
+}
+
 static int set_limit(void)
 {
 	return kmem_cache_set_limit(w.s, 4096);
@@ -520,6 +525,8 @@ const struct scene slab_scenes[] = {
 	 .call = set_capacity, .never_fails = true},
 	{"kmem_cache_set_barn", .prepare = new_cache, .ready = leave_many, .options = "",
 	 .call = set_barn, .never_fails = true},
+	{"kmem_cache_set_min_partial", .prepare = new_cache, .ready = leave_many, .options = "",
+	 .call = set_min_partial, .never_fails = true},
 	{"kmem_cache_set_limit", .prepare = new_cache, .ready = leave_many, .call = set_limit,
 	 .undo = no_limit, .never_fails = true},
 	{"kmem_cache_verify", .prepare = new_cache, .ready = leave_many, .call = verify},

@@ -232,6 +232,7 @@ static void meddle(uint64_t *random)
 						      capacities[random_below(random, 7)]);
 		break;
 	case 2:
+		kmem_cache_set_min_partial(caches_under_storm[c], random_below(random, 20));
 		if (c != NR_CACHES - 1)
 			kmem_cache_set_barn(caches_under_storm[c], random_below(random, 5000),
 					    random_below(random, 2) ? 1 : 1 << 20);

@@ -203,13 +203,16 @@ static bool has_sheaves(const struct known *k)
 static void tune(void)
 {
 	struct known *k = some_cache();
-	unsigned int n = below(500);
+	unsigned int n = below(500), which;
 	int want, got;
 
 	if (!k)
 		return;
 	want = has_sheaves(k) ? 0 : -95;
-	if (byte() & 1) {
+	which = byte();
+	if (which & 2)
+		WANT(kmem_cache_set_min_partial(k->s, n) == 0);
+	if (which & 1) {
 		want = want ? want : n ? 0 : -22;
 		got = kmem_cache_set_sheaf_capacity(k->s, n);
 	} else {
