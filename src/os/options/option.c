@@ -119,19 +119,30 @@ static bool parse_text(const struct os_option *option, const char *text, size_t 
 	return true;
 }
 
+bool os_option_has_name(const char *word, size_t length, const char *name)
+{
+	size_t n = strlen(name);
+
+	if (length < n)
+		return false;
+	return !memcmp(word, name, n) ||
+	       (n > 5 && !memcmp(word, "slub_", 5) && !memcmp(name, "slab_", 5) &&
+		!memcmp(word + 5, name + 5, n - 5));
+}
+
 bool os_option_read(const char *word, size_t length, bool *given)
 {
 	for (size_t i = 0; i < OS_NR_OPTIONS; i++) {
 		const struct os_option *option = &os_option_table[i];
 		size_t name = strlen(option->name);
 
-		if (option->text && length >= name && !memcmp(word, option->name, name))
-			return parse_text(option, word + name, length - name);
-		if (option->text)
+		if (!os_option_has_name(word, length, option->name))
 			continue;
-		if (option->most && length >= name && !memcmp(word, option->name, name))
+		if (option->text)
+			return parse_text(option, word + name, length - name);
+		if (option->most)
 			return parse_number(option, word, length, given);
-		if (!option->most && length == name && !memcmp(word, option->name, name))
+		if (length == name)
 			return set_option(option, 1, given);
 	}
 	report_unknown(word, length < LONGEST ? length : LONGEST);

@@ -27,6 +27,8 @@ struct os_option {
 /* In options.c. */
 extern const struct os_option os_option_table[OS_NR_OPTIONS];
 
+/* Does the word begin with this name? So do the kernel's old names, with slub_ for slab_. */
+bool os_option_has_name(const char *word, size_t length, const char *name);
 /* Read the word of one option, and set given[its index]. Returns false after a report that is
  * deferred. */
 bool os_option_read(const char *word, size_t length, bool *given);

@@ -14,7 +14,7 @@ static bool is_option(const char *word, size_t length)
 {
 	for (size_t i = 0; i < OS_NR_OPTIONS; i++)
 		if (strlen(os_option_table[i].name) == length &&
-		    !memcmp(word, os_option_table[i].name, length))
+		    os_option_has_name(word, length, os_option_table[i].name))
 			return true;
 	return false;
 }
@@ -23,7 +23,7 @@ bool os_option_is_debug(const char *word, size_t length, bool after)
 {
 	const char *comma;
 
-	if (length >= sizeof(DEBUG) - 1 && !memcmp(word, DEBUG, sizeof(DEBUG) - 1))
+	if (os_option_has_name(word, length, DEBUG))
 		return length == sizeof(DEBUG) - 1 || strchr("=,", word[sizeof(DEBUG) - 1]);
 	if (!after || !length || is_option(word, length))
 		return false;
@@ -58,7 +58,7 @@ bool os_option_add_debug(const char *word, size_t length)
 	int written;
 
 	warn_of_names(word, length);
-	if (length >= sizeof(DEBUG) - 1 && !memcmp(word, DEBUG, sizeof(DEBUG) - 1)) {
+	if (os_option_has_name(word, length, DEBUG)) {
 		bool has_value = length > sizeof(DEBUG) - 1 && word[sizeof(DEBUG) - 1] == '=';
 
 		word += sizeof(DEBUG) - 1 + has_value;

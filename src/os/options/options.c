@@ -49,6 +49,9 @@ static void report_contradictions(const bool *given)
 		os_report_later("SHEAF_OPTIONS: backend=trylock and backend=rseq; trylock is used");
 	if (o->index_mm_cid && o->index_cpu_id)
 		os_report_later("SHEAF_OPTIONS: index=mm_cid and index=cpu_id; mm_cid is used");
+	if (o->merge && o->nomerge)
+		os_report_later("SHEAF_OPTIONS: slab_merge and slab_nomerge; caches do not share "
+				"slabs");
 	if (o->stats && o->stats_json)
 		os_report_later("SHEAF_OPTIONS: stats and stats=json; JSON is printed at exit");
 	if (o->stats_live && prints)

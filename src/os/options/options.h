@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * SHEAF_OPTIONS="name=value;name;...": the only environment variable. Its options have the names of
- * the kernel's boot options. An option that is misspelt, or contradicts another, is reported; the
- * others apply.
+ * the kernel's boot options, and also the old ones (slub_nomerge). An option that is misspelt, or
+ * contradicts another, is reported; the others apply.
  *
  * slab_debug has the kernel's grammar, in which commas and semicolons have a meaning:
  *
@@ -67,6 +67,7 @@
 	SWITCH(index_mm_cid, "index=mm_cid", "number sheaves by the process's running threads")    \
 	SWITCH(index_cpu_id, "index=cpu_id", "number sheaves by CPU")                              \
 	NUMBER(numa_fake, "numa=fake=", 1, 64, 0, "split the CPUs into N simulated memory nodes")  \
+	SWITCH(merge, "slab_merge", "let caches share slabs: the default")                         \
 	SWITCH(nomerge, "slab_nomerge", "never let caches share slabs")                            \
 	TEXT(slab_debug, "slab_debug=",                                                            \
 	     "check caches: letters of " OS_LETTERS ", then names of caches; see the page")        \

@@ -63,6 +63,36 @@ static void understands_all(void **state)
 	assert_int_equal(os_options.verbose, 1);
 }
 
+/* The kernel's. */
+static void old_names(void **state)
+{
+	int lines;
+
+	(void)state;
+	assert_true(parse("slub_nomerge;slub_max_order=5,slub_min_objects=17 slub_debug=F;Z,conn",
+			  &lines));
+	assert_int_equal(lines, 0);
+	assert_int_equal(os_options.nomerge, 1);
+	assert_int_equal(os_options.max_order, 5);
+	assert_int_equal(os_options.min_objects, 17);
+	assert_string_equal(os_options.slab_debug, "F;Z,conn");
+	assert_true(parse("slub_merge;slub_debug", &lines));
+	assert_int_equal(lines, 0);
+	assert_int_equal(os_options.merge, 1);
+	assert_string_equal(os_options.slab_debug, "FZPU");
+	/* An option after slab_debug, not letters of it. */
+	assert_true(parse("slub_debug=F;slub_merge", &lines));
+	assert_string_equal(os_options.slab_debug, "F");
+	assert_false(parse("slub_max_order=12", &lines));
+	assert_int_equal(lines, 1);
+	assert_non_null(strstr(captured.text, "\"slub_max_order=12\" ignored: slab_max_order="));
+	assert_false(parse("slub_nomerges", &lines));
+	assert_int_equal(lines, 1);
+	assert_true(parse("slab_nomerge;slab_merge", &lines));
+	assert_int_equal(lines, 1);
+	assert_true(os_options.nomerge);
+}
+
 /* All letters of "stats" are letters of slab_debug, too. */
 static void an_option_after_slab_debug(void **state)
 {
@@ -309,6 +339,7 @@ int test_options(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_same_line_is_reported_once),
 		cmocka_unit_test(understands_all),
+		cmocka_unit_test(old_names),
 		cmocka_unit_test(an_option_after_slab_debug),
 		cmocka_unit_test(hardened_is_a_set),
 		cmocka_unit_test(tiny_has_small_orders),
