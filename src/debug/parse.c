@@ -14,13 +14,13 @@
 #include "debug/slab_debug.h"
 #include "os/atomic.h"
 #include "os/options/options.h"
+#include "os/quote.h"
 #include "os/report/report.h"
 
 #define MOST_NAMES (OS_TEXT / 2)
 
 struct name {
-	uint16_t at, length; /* in the text */
-	bool prefix;	     /* a * followed */
+	uint16_t at, length; /* in the text; it may end in * */
 	uint8_t matched;     /* a cache has it */
 	slab_flags_t flags;
 };
@@ -74,11 +74,10 @@ static void add_name(const char *name, size_t length, slab_flags_t flags)
 	if (!length || blocks.nr_names == MOST_NAMES)
 		return;
 	if (star)
-		length = (size_t)(star - name);
+		length = (size_t)(star + 1 - name);
 	block_names[blocks.nr_names++] = (struct name){
 		.at = (uint16_t)(name - block_text),
 		.length = (uint16_t)length,
-		.prefix = star,
 		.flags = flags,
 	};
 }
@@ -119,21 +118,14 @@ bool debug_parse(const char *text)
 	return understood;
 }
 
-static bool has_name(const struct name *n, const char *name, size_t length)
-{
-	return (n->prefix ? length >= n->length : length == n->length) &&
-	       !memcmp(block_text + n->at, name, n->length);
-}
-
 slab_flags_t debug_flags_of(const char *name, slab_flags_t flags)
 {
-	size_t length = strlen(name);
 	slab_flags_t own = flags & DEBUG_FLAGS;
 
 	if (flags & (SLAB_NO_USER_FLAGS | SLAB_SECRET))
 		return own;
 	for (unsigned int i = 0; i < blocks.nr_names; i++)
-		if (has_name(&block_names[i], name, length)) {
+		if (os_name_matches(block_text + block_names[i].at, block_names[i].length, name)) {
 			os_store_relaxed(&block_names[i].matched, 1);
 			return own | block_names[i].flags;
 		}
@@ -146,9 +138,9 @@ void debug_report_unmatched(void)
 		const struct name *n = &block_names[i];
 
 		if (!os_load_relaxed(&n->matched))
-			os_report("slab_debug: no cache matched \"%.*s%s\"; `sheaf info` lists "
+			os_report("slab_debug: no cache matched \"%.*s\"; `sheaf info` lists "
 				  "names",
-				  n->length, block_text + n->at, n->prefix ? "*" : "");
+				  n->length, block_text + n->at);
 	}
 }
 
@@ -162,10 +154,16 @@ void debug_switch(struct slab_cache *cache, slab_flags_t flag, bool on)
 		os_fetch_and(&debug_of(cache)->switched, ~flag);
 }
 
-void debug_letters(const struct slab_cache *cache, char letters[DEBUG_LETTERS])
+slab_flags_t debug_flags_now(const struct slab_cache *cache)
 {
 	const struct debug_cache *debug = debug_of(cache);
-	slab_flags_t flags = (debug->flags & ~DEBUG_SWITCHED) | os_load_relaxed(&debug->switched);
+
+	return (debug->flags & ~DEBUG_SWITCHED) | os_load_relaxed(&debug->switched);
+}
+
+void debug_letters(const struct slab_cache *cache, char letters[DEBUG_LETTERS])
+{
+	slab_flags_t flags = debug_flags_now(cache);
 
 	for (const char *letter = all_letters; *letter; letter++)
 		if (flags & debug_flag_of(*letter))

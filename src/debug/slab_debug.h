@@ -78,8 +78,9 @@ bool debug_parse(const char *text);
 slab_flags_t debug_flags_of(const char *name, slab_flags_t flags);
 /* Switch T, A or Q on or off, for a cache in use. */
 void debug_switch(struct slab_cache *cache, slab_flags_t flag, bool on);
-/* The letters in force, as text, without G. */
+/* The letters in force, as flags, and as text without G. */
 #define DEBUG_LETTERS sizeof(OS_LETTERS)
+slab_flags_t debug_flags_now(const struct slab_cache *cache);
 void debug_letters(const struct slab_cache *cache, char letters[DEBUG_LETTERS]);
 /* At exit: report names that no cache had. */
 void debug_report_unmatched(void);
