@@ -105,8 +105,22 @@ struct kmem_cache_stats {
 	uint64_t nolock_fail;		 /* nolock allocations that returned NULL */
 	uint64_t nolock_deferred;	 /* slabs that a nolock free left unlisted */
 
-	uint64_t limit_bytes;	 /* most slab_bytes, 0: no limit */
-	uint64_t limit_failures; /* allocations that failed at the limit */
+	/* Added later. */
+	uint64_t limit_bytes;	  /* most slab_bytes, 0: no limit */
+	uint64_t limit_failures;  /* allocations that failed at the limit */
+	uint64_t usersize;	  /* bytes of an object that may be copied to users */
+	uint64_t destroy_by_rcu;  /* 1 if slabs are freed after a grace period */
+	uint64_t objects_partial; /* objects in use of slabs on these lists */
+	uint64_t sanity_checks;	  /* 1 if each call is checked: slab_debug=F */
+	uint64_t red_zone;	  /* 1 if objects have red zones: slab_debug=Z */
+	uint64_t poison;	  /* 1 if free objects are poisoned: slab_debug=P */
+	uint64_t store_user;	  /* 1 if users of objects are recorded: slab_debug=U */
+	uint64_t trace;		  /* 1 if each call is reported: slab_debug=T */
+	uint64_t failslab;	  /* 1 if allocations are made to fail: slab_debug=A */
+	uint64_t limit_barn_full; /* full sheaves that a node's barn may hold */
+	/* Of sheaf_capacity, limit_barn_full, limit_bytes and min_partial, the first in the lowest
+	 * bits: 0 the library, 1 the program, 2 SHEAF_OPTIONS, 3 `sheaf tune`. */
+	uint64_t set_by; /* who set what, two bits each */
 };
 
 /* Structures and calls share names, as in the kernel; C++ compilers may warn that this hides a
@@ -154,6 +168,8 @@ struct sheaf_stats {
 	uint64_t hard_limit;	      /* held_bytes above which allocations fail, 0: none */
 	uint64_t limit_failures;      /* allocations that failed at the hard limit */
 	uint64_t shrinker_objects;    /* objects that shrinkers freed */
+	uint64_t decay_ms;	      /* for which free memory stays, 4294967295: always */
+	uint64_t decay_set_by;	      /* who set that, as in set_by above */
 };
 
 void __sheaf_stats(struct sheaf_stats *out, size_t size) SHEAF_SYMBOL(__sheaf_stats);

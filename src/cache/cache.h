@@ -184,6 +184,14 @@ static inline bool cache_follows_policy(void)
 	return os_options.strict_numa && os.nr_nodes > 1;
 }
 
+/* Its flags, with the letters that fit (SLAB_DEBUG-D7) and are in force now. */
+static inline slab_flags_t cache_debug_flags(const struct kmem_cache *s)
+{
+	if (!cache_is_checked(s))
+		return s->flags;
+	return (s->flags & ~DEBUG_FLAGS) | debug_flags_now(&s->sheaf.slab);
+}
+
 /* The call's name in reports. */
 static inline const char *cache_free_call(const struct kmem_cache *s)
 {

@@ -7,6 +7,7 @@
 #include "cache/housekeeping.h"
 #include "cache/list.h"
 #include "cache/publish.h"
+#include "cache/sizes.h"
 #include "os/sized.h"
 #include "percpu/barn/barn.h"
 #include "percpu/rows.h"
@@ -94,9 +95,9 @@ static unsigned int alignment(size_t size, unsigned int align, slab_flags_t flag
 	return align > WORD ? align : WORD;
 }
 
-static bool mergeable(const struct kmem_cache_args *args, slab_flags_t flags)
+static bool mergeable(const char *name, const struct kmem_cache_args *args, slab_flags_t flags)
 {
-	return !os_options.nomerge &&
+	return !os_options.nomerge && !os_options_capacity(name) &&
 	       !(flags & (SLAB_NO_MERGE | SLAB_SECRET | SLAB_TYPESAFE_BY_RCU | CACHE_DEBUG)) &&
 	       !args->ctor && !args->usersize && !args->sheaf_capacity && !args->barn_objects &&
 	       !args->barn_bytes && !args->rcu && !args->group && !args->limit;
@@ -112,16 +113,38 @@ static void warn_name_in_use(const char *name)
 			name);
 }
 
-/* The kernel's capacity of sheaves, for objects with this stride in bytes; its caches end at 8 KiB,
- * and a sheaf of larger objects holds as many bytes as one of those. */
-static unsigned int default_capacity(uint32_t size)
+/* What SHEAF_OPTIONS says, or else the library, at least what the program wants. */
+static unsigned int first_capacity(const struct kmem_cache *s, const struct kmem_cache_args *args)
 {
-	return size > 16 << 10	 ? 1
-	       : size > 8 << 10	 ? 2
-	       : size >= OS_PAGE ? 4
-	       : size >= 1024	 ? 12
-	       : size >= 256	 ? 28
-				 : 60;
+	unsigned int chosen = os_options_capacity(s->name), first;
+
+	if (s->flags & SLAB_NO_SHEAVES)
+		return 0;
+	first = size_first_capacity(s->sheaf.slab.size);
+	return chosen ? chosen : first > args->sheaf_capacity ? first : args->sheaf_capacity;
+}
+
+/* What is not the library's choice. */
+static void set_sizes(struct kmem_cache *s, unsigned int capacity,
+		      const struct kmem_cache_args *args)
+{
+	bool by_options = os_options_capacity(s->name);
+
+	slab_rest(&s->sheaf.slab)->usersize = args->usersize;
+	if (args->limit) {
+		slab_rest(&s->sheaf.slab)->limit = args->limit;
+		size_note(s, SIZE_LIMIT, SIZE_BY_PROGRAM);
+	}
+	if (!capacity)
+		return;
+	if (by_options || args->sheaf_capacity) {
+		sheaf_set_capacity(&s->sheaf, capacity);
+		size_note(s, SIZE_CAPACITY, by_options ? SIZE_BY_OPTIONS : SIZE_BY_PROGRAM);
+	}
+	if (args->barn_objects || args->barn_bytes) {
+		sheaf_set_barn(&s->sheaf, args->barn_objects, args->barn_bytes);
+		size_note(s, SIZE_BARN_FULL, SIZE_BY_PROGRAM);
+	}
 }
 
 static bool lay_out(struct kmem_cache *s, size_t size, const struct kmem_cache_args *args)
@@ -139,22 +162,14 @@ static bool lay_out(struct kmem_cache *s, size_t size, const struct kmem_cache_a
 	if (!(s->flags & CACHE_DEBUG ? debug_cache_init(&s->sheaf.slab, &request, s->flags)
 				     : slab_cache_init(&s->sheaf.slab, &request)))
 		return false;
-	slab_rest(&s->sheaf.slab)->limit = args->limit;
 	s->sheaf.slab.counted = os.counting ? s : NULL;
 	s->sheaf.sampled = os.counting && s->flags & DEBUG_SAMPLE ? SHEAF_SAMPLED : 0;
-	capacity = default_capacity(s->sheaf.slab.size);
-	if (capacity < args->sheaf_capacity)
-		capacity = args->sheaf_capacity;
-	if (s->flags & SLAB_NO_SHEAVES)
-		capacity = 0;
+	capacity = first_capacity(s, args);
 	if (!sheaf_cache_init(&s->sheaf, s, capacity)) {
 		debug_cache_exit(&s->sheaf.slab);
 		return false;
 	}
-	if (args->sheaf_capacity && capacity)
-		sheaf_set_capacity(&s->sheaf, capacity);
-	if (capacity && (args->barn_objects || args->barn_bytes))
-		sheaf_set_barn(&s->sheaf, args->barn_objects, args->barn_bytes);
+	set_sizes(s, capacity, args);
 	return true;
 }
 
@@ -192,7 +207,7 @@ static struct kmem_cache *make_cache(const char *name, size_t size,
 		os_store_relaxed(&os.watched, 1);
 	s->nr_names = 1;
 	s->id = ++caches.nr_made;
-	s->unmergeable = !mergeable(args, flags);
+	s->unmergeable = !mergeable(name, args, flags);
 	if (args->group && group_get(args->group))
 		s->group = args->group->number;
 	/* Programs built with the thread sanitizer would see later changes. */
@@ -265,7 +280,7 @@ static struct kmem_cache *create(const char *name, size_t size, struct kmem_cach
 	if (flags & (DEBUG_GUARD | DEBUG_SAMPLE))
 		guard_begin();
 	warn_name_in_use(name);
-	if (mergeable(args, flags))
+	if (mergeable(name, args, flags))
 		s = list_find(size, alignment(size, args->align, flags), flags);
 	if (s) {
 		os_store_relaxed(&s->nr_names, s->nr_names + 1);

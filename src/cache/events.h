@@ -24,7 +24,17 @@
 	X(reclaim_account, "1 if objects can be reclaimed")                                        \
 	X(account, "1 if allocations are charged")                                                 \
 	X(ctor, "1 if objects are constructed")                                                    \
-	X(destroyed, "1 if destroyed while objects were in use")
+	X(destroyed, "1 if destroyed while objects were in use")                                   \
+	X(usersize, "bytes of an object that may be copied to users")                              \
+	X(destroy_by_rcu, "1 if slabs are freed after a grace period")                             \
+	X(sanity_checks, "1 if each call is checked: slab_debug=F")                                \
+	X(red_zone, "1 if objects have red zones: slab_debug=Z")                                   \
+	X(poison, "1 if free objects are poisoned: slab_debug=P")                                  \
+	X(store_user, "1 if users of objects are recorded: slab_debug=U")                          \
+	X(trace, "1 if each call is reported: slab_debug=T")                                       \
+	X(failslab, "1 if allocations are made to fail: slab_debug=A")                             \
+	X(limit_barn_full, "full sheaves that a node's barn may hold")                             \
+	X(set_by, "who set what, two bits each")
 
 #define STAT_GAUGES(X)                                                                             \
 	X(objects, "objects in use, in sheaves, or pending")                                       \
@@ -33,6 +43,7 @@
 	X(total_objects, "objects that slabs have room for")                                       \
 	X(slabs, "slabs")                                                                          \
 	X(partial, "slabs on the lists of partial slabs")                                          \
+	X(objects_partial, "objects in use of slabs on these lists")                               \
 	X(slab_bytes, "bytes of memory of slabs")                                                  \
 	X(waste_bytes, "bytes of slabs that no object can use")                                    \
 	X(limit_bytes, "most slab_bytes, 0: no limit")                                             \

@@ -132,7 +132,7 @@ static unsigned int visit_cache(struct pass *pass, struct kmem_cache *s, unsigne
 
 static uint32_t pass_ms(void)
 {
-	uint32_t ms = PASS_MS(os_options.decay);
+	uint32_t ms = PASS_MS(os_load_relaxed(&os_options.decay));
 
 	return ms > LEAST_PASS_MS ? ms : LEAST_PASS_MS;
 }
@@ -145,13 +145,14 @@ static bool pass_is_due(enum house_pass which, uint32_t passed)
 		return passed >= SOFT_PASS_MS;
 	if (sheaf_budget_is_over())
 		return passed >= OVER_PASS_MS;
-	return !os_options.decay_never && passed >= pass_ms();
+	return !os_load_relaxed(&os_options.decay_never) && passed >= pass_ms();
 }
 
 static void begin_passes(uint32_t now)
 {
 	/* One that began above a limit does not continue below it. */
-	if (os_options.decay_never && !page_is_above_soft() && !sheaf_budget_is_over())
+	if (os_load_relaxed(&os_options.decay_never) && !page_is_above_soft() &&
+	    !sheaf_budget_is_over())
 		passes.all[PASS_CACHES].goes_on = false;
 	for (unsigned int i = 0; i < NR_PASSES; i++) {
 		struct pass *pass = &passes.all[i];

@@ -209,6 +209,7 @@ static __attribute__((destructor(101))) void at_exit(void)
 		os_report_kept();
 	}
 	debug_report_unmatched();
+	os_options_report_unmatched();
 	os_misuse_left_out();
 	os_should_fail_end();
 	if (os.counting)

@@ -7,6 +7,8 @@
 
 #include "cache/events.h"
 #include "os/quote.h"
+#include "page/decay.h"
+#include "percpu/barn/barn.h"
 
 #define OPTIONS 512 /* bytes of text */
 
@@ -81,10 +83,21 @@ static void write_text(struct publish_head *head)
 	head->text_size = (uint32_t)used;
 }
 
+void publish_decay(enum size_setter by)
+{
+	os_store_relaxed(&decay_time.set_by, by);
+	if (!os_counters_head())
+		return;
+	os_store_relaxed(os_process_word(OS_PROCESS_decay_ms), decay_ms());
+	os_store_relaxed(os_process_word(OS_PROCESS_decay_set_by), by);
+}
+
 void publish_process(void)
 {
 	struct publish_head *head = os_counters_head();
+	bool preset = os_options_is_preset(&os_options.decay) && !os_options.decay_never;
 
+	publish_decay(preset ? SIZE_BY_LIBRARY : SIZE_BY_OPTIONS);
 	if (!head)
 		return;
 	os_assert(!os_peek(&head->version)); /* PUBLISH-D1 */
@@ -140,7 +153,7 @@ static void end_change(struct publish_cache *to)
 	os_store_release(&to->generation, to->generation + 1);
 }
 
-/* A single word, which is always consistent: no lock is held that would keep other threads from
+/* Two words, each of which is always consistent: no lock is held that would keep other threads from
  * describing the cache. */
 static void describe_capacity(struct publish_cache *to, const struct kmem_cache *s)
 {
@@ -149,6 +162,7 @@ static void describe_capacity(struct publish_cache *to, const struct kmem_cache 
 	do {
 		capacity = sheaf_capacity(&s->sheaf);
 		os_store_relaxed(&to->sheaf_capacity, capacity);
+		os_store_relaxed(&to->limit_barn_full, capacity ? barn_most_full(&s->sheaf) : 0);
 		/* Several threads may do this: the fence pairs with the same one in another
 		 * thread. */
 		os_fence();
@@ -158,13 +172,9 @@ static void describe_capacity(struct publish_cache *to, const struct kmem_cache 
 static void describe(struct publish_cache *to, const struct kmem_cache *s)
 {
 	const struct slab_cache *slab = &s->sheaf.slab;
-	slab_flags_t flags = s->flags;
 
-	/* With the letters that fit (SLAB_DEBUG-D7). */
-	if (cache_is_checked(s))
-		flags = (flags & ~DEBUG_FLAGS) | debug_of(slab)->flags;
 	to->id = s->id;
-	to->flags = flags;
+	to->flags = cache_debug_flags(s);
 	to->state = (slab->ctor ? PUBLISH_CTOR : 0) | (s->nr_names ? 0 : PUBLISH_DESTROYED);
 	to->object_size = slab->object_size;
 	to->slab_size = slab->size;
@@ -173,6 +183,9 @@ static void describe(struct publish_cache *to, const struct kmem_cache *s)
 	to->order = slab->oo.order;
 	describe_capacity(to, s);
 	to->min_partial = slab->min_partial;
+	to->usersize = slab_rest(slab)->usersize;
+	to->set_by = slab_rest(slab)->set_by;
+	to->limit = slab_rest(slab)->limit;
 	to->aliases = s->nr_names ? s->nr_names - 1 : 0;
 	strncpy(to->name, s->name, sizeof(to->name) - 1);
 }

@@ -27,12 +27,12 @@
 
 #include <stdint.h>
 
-#include "cache/cache.h"
+#include "cache/sizes.h"
 #include "os/counters.h"
 #include "os/machine.h"
 
 #define PUBLISH_MAGIC	0x6665616873ULL /* "sheaf" */
-#define PUBLISH_VERSION 8u
+#define PUBLISH_VERSION 9u
 #define PUBLISH_NAME	128
 #define PUBLISH_ALIASES (OS_PLANE_WORDS * sizeof(uint64_t)) /* bytes */
 
@@ -61,6 +61,10 @@ struct publish_cache {
 	uint32_t min_partial;
 	uint32_t aliases;
 	uint32_t state;
+	uint32_t usersize, limit_barn_full;
+	uint32_t set_by; /* sizes.h */
+	uint32_t unused;
+	uint64_t limit; /* bytes */
 	char name[PUBLISH_NAME];
 };
 
@@ -70,12 +74,14 @@ _Static_assert(sizeof(struct publish_cache) <= OS_PLANE_WORDS * sizeof(uint64_t)
 
 /* Describe the process, when the first area is mapped. */
 void publish_process(void);
+/* The option `decay` has this value now, and was set by whom. */
+void publish_decay(enum size_setter by);
 /* Describe a cache in its current state. */
 void publish_cache(struct kmem_cache *s);
 /* The cache is now also shared under this name. All names have the same handle, so it is unknown
  * which one is dropped later. */
 void publish_alias(struct kmem_cache *s, const char *name);
-/* Its sheaf capacity changed automatically. */
+/* Its sheaf capacity, or the limit of its barns, changed automatically. */
 void publish_capacity(struct kmem_cache *s);
 /* Its place no longer has an owner. */
 void publish_end(struct kmem_cache *s);

@@ -82,7 +82,7 @@ void os_counters_end(void);
 
 /*
  * The memory that the process has from the library, in words at the end of the head, which other
- * processes can read. Each layer updates its own; all are in bytes.
+ * processes can read, and settings of it. Each layer updates its own.
  */
 #define OS_PROCESS_AT (((size_t)1 << ROW_SHIFT) - 512)
 
@@ -92,7 +92,9 @@ void os_counters_end(void);
 	X(used_bytes)                                                                              \
 	X(free_bytes)                                                                              \
 	X(mapped_bytes)                                                                            \
-	X(peak_bytes)
+	X(peak_bytes)                                                                              \
+	X(decay_ms)                                                                                \
+	X(decay_set_by)
 
 #define OS_PROCESS_WORD(name) OS_PROCESS_##name,
 enum os_process_word {

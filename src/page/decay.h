@@ -21,6 +21,7 @@
 
 #include "os/atomic.h"
 #include "os/machine.h"
+#include "os/options/options.h"
 
 /* Half as many: memory stays for up to one and a half times as long; double: each free reads
  * double. */
@@ -35,6 +36,22 @@ struct decay {
  * that was in use since the last call. In keep.c. */
 size_t decay_peak(struct decay *decay, size_t used, uint32_t now, uint32_t ms);
 
+/* The option `decay`, which may change at any time: ms for which free memory stays. DECAY_NEVER:
+ * until a call returns it. */
+#define DECAY_NEVER UINT32_MAX
+static inline uint32_t decay_ms(void)
+{
+	return os_load_relaxed(&os_options.decay_never) ? DECAY_NEVER
+							: os_load_relaxed(&os_options.decay);
+}
+
+static inline void decay_set_ms(uint32_t ms)
+{
+	if (ms != DECAY_NEVER)
+		os_store_relaxed(&os_options.decay, ms);
+	os_store_relaxed(&os_options.decay_never, ms == DECAY_NEVER);
+}
+
 /*
  * Time passes in the program's calls. A slow path that knows the time says so, and at the end of
  * the same or another call the layer above does what is due (src/cache/housekeeping.h). Half as
@@ -48,6 +65,7 @@ struct decay_time {
 	uint32_t by_thread; /* a thread does it: calls return no memory */
 	uint32_t left;	    /* memory that must go, after all the work of one time */
 	uint32_t cpus;	    /* that ran the program in the last second */
+	uint32_t set_by;    /* who set the option last: src/cache/publish.c */
 };
 extern struct decay_time decay_time __attribute__((visibility("hidden")));
 

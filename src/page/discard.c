@@ -229,7 +229,7 @@ bool page_decay(unsigned int node)
 		os_store_relaxed(&decay_time.left, 1);
 	end_work(range, before);
 	/* Some stay only because they were in use recently. */
-	more |= kept > keep_bound(range) && !os_options.decay_never;
+	more |= kept > keep_bound(range) && !os_load_relaxed(&os_options.decay_never);
 	range_unlock(range);
 	return map_decay(node, now) | more;
 }

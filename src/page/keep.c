@@ -90,9 +90,9 @@ static size_t most_now(size_t recent, size_t bound)
 {
 	if (page_is_above_soft())
 		return 0;
-	if (os_options.decay_never)
+	if (os_load_relaxed(&os_options.decay_never))
 		return SIZE_MAX >> OS_PAGE_SHIFT;
-	if (os_options.tiny || !os_options.decay)
+	if (os_options.tiny || !os_load_relaxed(&os_options.decay))
 		return smaller(bound / TINY_PART, keep_most());
 	return smaller(recent + bound, keep_most());
 }
@@ -103,7 +103,7 @@ size_t keep_pages(struct range *range, uint32_t now, size_t freed)
 
 	decay_see_time(now);
 	peak = larger(used + freed, os_exchange(&range->seen, 0));
-	peak = decay_peak(&range->decay, peak, now, os_options.decay);
+	peak = decay_peak(&range->decay, peak, now, os_load_relaxed(&os_options.decay));
 	os_store_relaxed(&range->peak, peak);
 	return most_now(peak - used, bound_of(peak));
 }

@@ -67,7 +67,7 @@ struct sheaf_cache {
 	uint32_t barn_objects, barn_kib; /* limits that the user set, or 0: see barn.h */
 	struct barn **barns;		 /* os.nr_nodes of them, NULL until used */
 	uint32_t flow;			 /* sheaves that other CPUs filled, beyond own ones */
-	uint32_t flow_changed; /* one_way, or the capacity by volume: the layer above clears it */
+	uint32_t flow_changed; /* one_way, capacity or limits: the layer above clears it */
 	uint32_t one_way;      /* flow is high */
 	uint32_t exchanges;    /* with barns, swaps, refills and flushes, up to MANY_EXCHANGES */
 	uint32_t level;	       /* budgets were doubled so often: see flow.c */

@@ -31,6 +31,8 @@ const struct stats_field stats_of_process[] = {
 	{BYTES(hard_limit, "held_bytes above which allocations fail, 0: none")},
 	{NUMBER(limit_failures, "allocations that failed at the hard limit")},
 	{NUMBER(shrinker_objects, "objects that shrinkers freed")},
+	{NUMBER(decay_ms, "milliseconds for which free memory stays, 4294967295: always")},
+	{NUMBER(decay_set_by, "who set that: 0 the library, 2 SHEAF_OPTIONS, 3 sheaf tune")},
 	{NUMBER(fork_lost, "sheaves lost at fork")},
 	{BYTES(mapped_bytes, "memory in large blocks")},
 	{BYTES(resident_bytes, "resident memory of the whole process")},

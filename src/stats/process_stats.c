@@ -10,6 +10,7 @@
 #include "os/machine.h"
 #include "os/memory.h"
 #include "os/memory_tools.h"
+#include "page/decay.h"
 #include "page/limit.h"
 #include "page/map.h"
 #include "percpu/barn/budget.h"
@@ -61,6 +62,8 @@ void stats_read_process(struct sheaf_stats *out)
 	out->hard_limit = limit_bytes(&page_limit.hard);
 	out->limit_failures = os_load_relaxed(&page_limit.failures);
 	out->shrinker_objects = os_load_relaxed(&shrinkers.freed);
+	out->decay_ms = decay_ms();
+	out->decay_set_by = os_load_relaxed(&decay_time.set_by);
 	out->split_mappings = usage.splits;
 	out->split_limit = usage.most_splits;
 	out->fork_lost = os_load_relaxed(&caches.fork_lost);

@@ -23,7 +23,9 @@ static void add_slab(const struct stats_slabs *of, uint64_t state)
 
 	of->out->slabs++;
 	of->out->partial += (state & SLAB_LISTED) != 0;
-	of->out->objects += inuse < order.objects ? inuse : order.objects;
+	inuse = inuse < order.objects ? inuse : order.objects;
+	of->out->objects += inuse;
+	of->out->objects_partial += state & SLAB_LISTED ? inuse : 0;
 	of->out->total_objects += order.objects;
 	of->out->slab_bytes += OS_PAGE << order.order;
 }

@@ -187,6 +187,7 @@ static void slabs_serve_a_cache_without_sheaves(void **state)
 	assert_int_equal(MOVED(before, free_slowpath), 1);
 	assert_int_equal(MOVED(before, free_add_partial), 1);
 	assert_int_equal(look(s).partial, 1);
+	assert_int_equal(look(s).objects_partial, n - 1);
 	give(1, n);
 	assert_int_equal(MOVED(before, free_add_partial), 1);
 	assert_int_equal(MOVED(before, free_slowpath), n);
@@ -234,6 +235,32 @@ static void node_keeps_as_many_as_the_program_says(void **state)
 	assert_non_null(strstr(captured.text, "kmem_cache_set_min_partial(no sheaves, 65536)"));
 	assert_non_null(strstr(captured.text, "Use 0 to 65535"));
 	assert_int_equal(look(s).min_partial, 65535);
+}
+
+/* As the kernel's files in /sys/kernel/slab/NAME. */
+static void what_a_cache_is_like(void)
+{
+	const struct kmem_cache_args args = {.useroffset = 8, .usersize = 24};
+	struct kmem_cache_stats plain = look(make("plain", 64, SLAB_NO_USER_FLAGS)), stats;
+
+	CHECK(!plain.usersize && !plain.destroy_by_rcu && !plain.sanity_checks && !plain.red_zone &&
+	      !plain.poison && !plain.store_user && !plain.trace && !plain.failslab);
+	CHECK(sheaf_rcu_none() == 0);
+	CHECK(look(make("by rcu", 64, SLAB_TYPESAFE_BY_RCU)).destroy_by_rcu == 1);
+	CHECK(look(kmem_cache_create("user", 64, &args, 0)).usersize == 24);
+	stats = look(make("checked", 64, SLAB_RED_ZONE | SLAB_STORE_USER | SLAB_NO_USER_FLAGS));
+	CHECK(stats.red_zone && stats.store_user && !stats.poison && !stats.trace);
+	stats = look(make("checked too", 64,
+			  SLAB_CONSISTENCY_CHECKS | SLAB_POISON | SLAB_FAILSLAB | SLAB_TRACE |
+				  SLAB_NO_USER_FLAGS));
+	CHECK(stats.sanity_checks && stats.poison && stats.failslab && stats.trace &&
+	      !stats.red_zone && !stats.store_user);
+}
+
+static void settings_have_the_kernels_names(void **state)
+{
+	(void)state;
+	assert_int_equal(in_child(what_a_cache_is_like), 0);
 }
 
 static void node_request_is_a_mismatch(void **state)
@@ -363,6 +390,7 @@ int main(void)
 		WITH_SHEAVES(shrink_flushes_and_frees),
 		WITHOUT_SHEAVES(slabs_serve_a_cache_without_sheaves),
 		WITHOUT_SHEAVES(node_gives_empty_slabs_back),
+		cmocka_unit_test(settings_have_the_kernels_names),
 		WITHOUT_SHEAVES(node_keeps_as_many_as_the_program_says),
 		WITHOUT_SHEAVES(node_request_is_a_mismatch),
 		WITH_SHEAVES(child_counts_for_itself),

@@ -74,6 +74,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		os_options_debug_has(*letter);
 	fuzz_text(&in, '\0', text, sizeof(text));
 	debug_flags_of(text, 0);
+	FUZZ_CHECK(os_options_capacity(text) <= OS_CAPACITY_MOST);
 	if (understood && is_plain(first.slab_debug)) {
 		FUZZ_CHECK(read_options(shown, &again));
 		FUZZ_CHECK(!memcmp(&first, &again, sizeof(first)));

@@ -17,7 +17,7 @@ from . import shared
 from .errors import Failure
 from .forms import has_form
 
-MAGIC, VERSION = 0x6665616873, 8
+MAGIC, VERSION = 0x6665616873, 9
 HEAD = struct.Struct("<QIi7I")
 MAX_ROWS = 4096
 TEXT_AT = HEAD.size + 2 * MAX_ROWS
@@ -30,8 +30,8 @@ TEXT_FORM = {"backend": str, "index": str, "options": str, "cpus": int, **{name:
 EVENTS = {"alloc_fastpath", "alloc_slowpath", "free_fastpath", "free_slowpath", "sheaf_refill", "sheaf_flush",
           "alloc_slab", "free_slab",
           "replace_empty_main", "replace_full_main"}
-MEMORY = {"used_bytes", "mapped_bytes", "peak_bytes", "free_bytes", "committed_bytes"}
-CACHE = struct.Struct("<12I128s")
+MEMORY = {"used_bytes", "mapped_bytes", "peak_bytes", "free_bytes", "committed_bytes", "decay_ms", "decay_set_by"}
+CACHE = struct.Struct("<16IQ128s")
 WORDS = struct.Struct("<32Q")  # of one plane
 ALIASES = WORDS.size
 MAX_TEXT = 1 << 16  # bytes
@@ -39,10 +39,14 @@ MAX_PLANES = 2  # events choose words by the bits of 64
 MAIN, SPARE, BASES = 0, 1, 2
 MASK = (1 << 64) - 1
 
-HWCACHE_ALIGN, NO_SHEAVES, RECLAIM_ACCOUNT, ACCOUNT = 0x1, 0x8, 0x10, 0x20
+HWCACHE_ALIGN, NO_SHEAVES, RECLAIM_ACCOUNT, ACCOUNT, TYPESAFE_BY_RCU = 0x1, 0x8, 0x10, 0x20, 0x40
 CTOR, DESTROYED = 1, 2  # in `state`
 LETTERS = {"F": 0x80, "Z": 0x100, "P": 0x200, "U": 0x400, "T": 0x800, "A": 0x1000,
            "G": 1 << 30, "S": 1 << 29, "Q": 1 << 28}
+# As /sys/kernel/slab has them.
+LETTER_NAMES = {"sanity_checks": "F", "red_zone": "Z", "poison": "P", "store_user": "U", "trace": "T", "failslab": "A"}
+SETTERS = "automatic", "program", "options", "tune"
+SET = "sheaf_capacity", "limit_barn_full", "limit_bytes", "min_partial"  # two bits each of set_by
 
 
 @dataclass
@@ -60,8 +64,14 @@ class Cache:
         """True if anything was ever allocated from it."""
         return bool(self.gauges["peak_slab_bytes"] or any(self.counters.values()))
 
+    def setters(self) -> dict[str, str]:
+        """Who set what the library did not choose."""
+        return {name: SETTERS[self.settings["set_by"] >> 2 * i & 3] for i, name in enumerate(SET)
+                if self.settings["set_by"] >> 2 * i & 3}
+
     def values(self) -> dict[str, object]:
-        return {"name": self.name, "id": self.id, "alias_names": self.alias_names, **self.settings, **self.gauges, **self.counters}
+        return {"name": self.name, "id": self.id, "alias_names": self.alias_names, "slab_debug": self.letters,
+                "set": self.setters(), **self.settings, **self.gauges, **self.counters}
 
 
 @dataclass
@@ -266,7 +276,7 @@ class Process:
 
     def _describe(self, record: tuple, words: list[int], pops: int, pushes: int) -> Cache:
         (_, identity, flags, object_size, slab_size, align, objects, order, capacity,
-         min_partial, aliases, state, name) = record
+         min_partial, aliases, state, usersize, barn_full, set_by, _, limit, name) = record
         counters = {name: sum([words[i] for i in chosen]) & MASK for name, chosen in self._events}
         counters["alloc_fastpath"] += pops
         counters["free_fastpath"] += pushes  # negative if objects were taken in bulk, which sums count
@@ -276,7 +286,10 @@ class Process:
                     "hwcache_align": int(bool(flags & HWCACHE_ALIGN)),
                     "reclaim_account": int(bool(flags & RECLAIM_ACCOUNT)),
                     "account": int(bool(flags & ACCOUNT)), "ctor": int(bool(state & CTOR)),
-                    "destroyed": int(bool(state & DESTROYED))}
+                    "destroyed": int(bool(state & DESTROYED)),
+                    "usersize": usersize, "destroy_by_rcu": int(bool(flags & TYPESAFE_BY_RCU)),
+                    **{key: int(bool(flags & LETTERS[letter])) for key, letter in LETTER_NAMES.items()},
+                    "limit_barn_full": barn_full, "limit_bytes": limit, "set_by": set_by}
         total, slab_bytes, peak = (words[self.text[name]] & MASK for name in (
             "total_objects", "slab_bytes", "peak_slab_bytes"))
         gauges = _gauges(counters, total, slab_bytes, peak, object_size)

@@ -33,6 +33,11 @@ bool os_option_has_name(const char *word, size_t length, const char *name);
  * deferred. */
 bool os_option_read(const char *word, size_t length, bool *given);
 
+/* --- option_capacity.c: sheaf_capacity -------------------------------------------------------- */
+
+/* Add the items that are valid of this list. Returns false after a report of others, deferred. */
+bool os_option_add_capacities(const char *list, size_t length);
+
 /* --- option_debug.c: slab_debug and its blocks ------------------------------------------------ */
 
 /* Is the word slab_debug or, after such a word, another block of it? */

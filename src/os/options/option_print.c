@@ -6,6 +6,15 @@
 #include "os/options/option.h"
 #include "os/report/report.h"
 
+bool os_options_is_preset(const uint32_t *value)
+{
+	const struct os_option *option = os_option_table;
+
+	while (option->value != value)
+		option++;
+	return *value == option->preset;
+}
+
 void os_options_text(char *text, size_t size)
 {
 	size_t used = 0;

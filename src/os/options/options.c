@@ -26,6 +26,8 @@ uint32_t os_options_read;
 
 const struct os_option os_option_table[OS_NR_OPTIONS] = {OS_OPTIONS(SWITCH, NUMBER, TEXT)};
 
+#define CAPACITY "sheaf_capacity=" /* in its list commas separate items */
+
 /* As many as the kernel has. */
 #define HARDENED_KMALLOC_CACHES 16
 #define TINY_MAX_ORDER		1
@@ -103,6 +105,10 @@ bool os_options_parse(const char *text)
 		if (debug) {
 			length = whole;
 			understood &= os_option_add_debug(text, length);
+		} else if (os_option_has_name(text, length, CAPACITY)) {
+			length = whole;
+			understood &= os_option_add_capacities(text + sizeof(CAPACITY) - 1,
+							       length - (sizeof(CAPACITY) - 1));
 		} else if (length)
 			understood &= os_option_read(text, length, given);
 		text += length;

@@ -87,8 +87,7 @@
 	       "make N of them fail, from that one on; 0: all")                                    \
 	SWITCH(leaks, "leaks", "report objects that are in use at exit")                           \
 	SWITCH(tiny, "slub_tiny", "use little memory: no sheaves, no empty slabs kept")            \
-	SWITCH(control, "control",                                                                 \
-	       "answer `sheaf debug`, `sheaf leaks` and `sheaf info --validate`")                  \
+	SWITCH(control, "control", "answer `sheaf debug`, `leaks`, `tune` and `info --validate`")  \
 	SWITCH(strict_numa, "slab_strict_numa", "follow the memory policy for each object")        \
 	NUMBER(max_order, "slab_max_order=", 0, 9, 3, "slabs of at most 2^N pages")                \
 	NUMBER(min_objects, "slab_min_objects=", 1, 32767, 0, "slabs that hold N objects")         \
@@ -107,6 +106,7 @@
 	SWITCH(stats_json, "stats=json", "the same, but print JSON at exit")                       \
 	NUMBER(stats_fd, "stats_fd=", 0, 1 << 20, 2, "print them to file descriptor N")            \
 	TEXT(stats_file, "stats_file=", "only if that is this file: device:inode")                 \
+	TEXT(sheaf_capacity, "sheaf_capacity=", "objects of a sheaf by cache: NAME:N,NAME*:N,...") \
 	NUMBER(sheaf_budget, "sheaf_budget=", 1, 1 << 24, 0,                                       \
 	       "at most N MiB of objects in sheaves; by default, a part of what is in use")        \
 	NUMBER(reserve, "reserve=", 2, 1 << 24, 0, "reserve at most N MiB of addresses for slabs") \
@@ -171,8 +171,19 @@ bool os_options_parse(const char *text);
 /* Does a block of slab_debug have this letter? */
 bool os_options_debug_has(char letter);
 
+/* --- option_capacity.c ------------------------------------------------------------------------ */
+
+#define OS_CAPACITY_MOST 4096
+
+/* The capacity that sheaf_capacity has for a cache of this name; 0: none. */
+unsigned int os_options_capacity(const char *name);
+/* At exit: report names that no cache had. */
+void os_options_report_unmatched(void);
+
 /* --- option_print.c --------------------------------------------------------------------------- */
 
+/* Has this option its default? */
+bool os_options_is_preset(const uint32_t *value);
 /* Write the options that are not at their defaults, as SHEAF_OPTIONS would have them. */
 void os_options_text(char *text, size_t size);
 /* Print every option to standard error. The caller holds no lock. */

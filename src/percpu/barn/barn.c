@@ -58,6 +58,9 @@ static void use(struct sheaf_cache *cache, struct barn *barn, unsigned int cpu)
 		return;
 	os_fetch_add(&barn->nr_used, 1);
 	barn_set_limits(cache);
+	/* Other processes see the limits. */
+	if (cache->slab.counted)
+		os_store_release(&cache->flow_changed, 1);
 }
 
 bool barn_use(struct sheaf_cache *cache, unsigned int cpu)

@@ -25,7 +25,8 @@
  * barn, or up to 32 times that if a CPU's batches did not fit (flow.c); at least BARN_FLOOR
  * sheaves, or BARN_FLOOR_BYTES and two if that is less. Three quarters of a CPU's part are for its
  * shard, or two sheaves if the part has room for two; the rest is for the blocks. Limits set by
- * the user apply to a whole node, are divided among the CPUs that may use it, and do not grow. All
+ * the user apply to a whole node, are divided among the CPUs that may use it, and do not grow; a
+ * number of sheaves (sheaf_set_barn_full()) is met exactly, as far as there are cells. All
  * barns together have a limit, too: budget.h.
  *
  * Invariants
@@ -222,8 +223,15 @@ bool sheaf_cache_init(struct sheaf_cache *cache, void *handle, unsigned int capa
 /* From now on new sheaves have this capacity (1 ... SHEAF_CAPACITY_MAX), which is then fixed, but
  * for retired objects of a busy cache (flow.c). */
 void sheaf_set_capacity(struct sheaf_cache *cache, unsigned int capacity);
-/* Limit each node's barn to these objects and bytes, 0 for the default. */
+/* They have this one, and may grow again. */
+void sheaf_choose_capacity(struct sheaf_cache *cache, unsigned int first);
+/* Limit each node's barn to these objects and bytes, 0 for the default; or to so many full
+ * sheaves. */
 void sheaf_set_barn(struct sheaf_cache *cache, size_t objects, size_t bytes);
+void sheaf_set_barn_full(struct sheaf_cache *cache, unsigned int sheaves);
+/* How many full sheaves the barn of a node may hold now: by CPUs in use, or all if the user set
+ * it. */
+unsigned int barn_most_full(const struct sheaf_cache *cache);
 
 /* Compute barn_full and shard_full from the limits, the capacity and the CPUs. */
 void barn_set_limits(struct sheaf_cache *cache);

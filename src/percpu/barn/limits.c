@@ -9,6 +9,9 @@
 #include "page/decay.h"
 #include "percpu/barn/barn.h"
 
+/* In barn_objects: it is a number of sheaves, whatever their capacity is. */
+#define IN_SHEAVES (1u << 31)
+
 /* The values from which the limits are computed. */
 struct limits {
 	size_t capacity, objects, bytes, used, cpu_bytes;
@@ -69,22 +72,31 @@ static void store_changed(uint32_t *limit, size_t now)
 		os_store_relaxed(limit, (uint32_t)now);
 }
 
+/* The user's limit must be enough for all CPUs that may use the cache; otherwise each CPU adds its
+ * own budget. */
+static size_t cpus_of(const struct limits *from)
+{
+	size_t allowed = os_within_quota(os.node_allowed);
+
+	return (from->objects || from->bytes) && from->used < allowed ? allowed : from->used;
+}
+
 static void compute_limits(struct sheaf_cache *cache, const struct limits *from)
 {
-	size_t sheaf_bytes = from->capacity * cache->slab.size, cpus = from->used, sheaves, shard,
-	       allowed = os_within_quota(os.node_allowed), floor, rest;
+	size_t sheaf_bytes = from->capacity * cache->slab.size, cpus = cpus_of(from), sheaves,
+	       floor = least(BARN_FLOOR, BARN_FLOOR_BYTES / sheaf_bytes + 2), shard, rest;
 
-	/* The user's limit must be enough for all CPUs that may use the cache; otherwise each CPU
-	 * adds its own budget. */
-	if ((from->objects || from->bytes) && cpus < allowed)
-		cpus = allowed;
-	sheaves = from->bytes ? from->bytes : from->cpu_bytes * cpus;
-	sheaves /= sheaf_bytes;
-	if (from->objects)
-		sheaves = least(sheaves, from->objects / from->capacity);
-	shard = least(from->cpu_bytes / sheaf_bytes, sheaves / cpus);
+	if (from->objects & IN_SHEAVES) {
+		sheaves = floor = from->objects & ~(size_t)IN_SHEAVES;
+		shard = sheaves / cpus;
+	} else {
+		sheaves = from->bytes ? from->bytes : from->cpu_bytes * cpus;
+		sheaves /= sheaf_bytes;
+		if (from->objects)
+			sheaves = least(sheaves, from->objects / from->capacity);
+		shard = least(from->cpu_bytes / sheaf_bytes, sheaves / cpus);
+	}
 	shard = least(shard - shard / 4, barn_shard_cells());
-	floor = least(BARN_FLOOR, BARN_FLOOR_BYTES / sheaf_bytes + 2);
 	rest = (sheaves < floor ? floor : sheaves) - shard * cpus;
 	/* SHEAF-H5: no more than there are cells, and the blocks' part is not below 0. */
 	os_assert(shard <= barn_shard_cells() && shard * cpus <= sheaves);
@@ -118,11 +130,32 @@ void sheaf_set_capacity(struct sheaf_cache *cache, unsigned int capacity)
 	barn_set_limits(cache);
 }
 
+void sheaf_choose_capacity(struct sheaf_cache *cache, unsigned int first)
+{
+	os_store_relaxed(&cache->capacities, sheaf_capacities(first, first));
+	barn_set_limits(cache);
+}
+
+void sheaf_set_barn_full(struct sheaf_cache *cache, unsigned int sheaves)
+{
+	os_store_relaxed(&cache->barn_objects, sheaves ? sheaves | IN_SHEAVES : 0);
+	os_store_relaxed(&cache->barn_kib, 0);
+	barn_set_limits(cache);
+}
+
+unsigned int barn_most_full(const struct sheaf_cache *cache)
+{
+	struct limits from = read_limits(cache);
+
+	return os_load_relaxed(&cache->barn_full) +
+	       os_load_relaxed(&cache->shard_full) * (unsigned int)cpus_of(&from);
+}
+
 void sheaf_set_barn(struct sheaf_cache *cache, size_t objects, size_t bytes)
 {
 	size_t kib = bytes / 1024 + (bytes % 1024 != 0);
 
-	os_store_relaxed(&cache->barn_objects, (uint32_t)least(objects, UINT32_MAX));
+	os_store_relaxed(&cache->barn_objects, (uint32_t)least(objects, IN_SHEAVES - 1));
 	os_store_relaxed(&cache->barn_kib, (uint32_t)least(kib, UINT32_MAX));
 	barn_set_limits(cache);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /* SHEAF_OPTIONS: every option, misspelt ones, numbers out of range. */
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -91,6 +92,38 @@ static void old_names(void **state)
 	assert_true(parse("slab_nomerge;slab_merge", &lines));
 	assert_int_equal(lines, 1);
 	assert_true(os_options.nomerge);
+}
+
+static void capacities_by_name(void **state)
+{
+	static const char *const wrong[] = {"conn:4097", "conn:0",  "conn:",   "conn",
+					    ":7",	 "conn:7x", "conn:-1", "stats"};
+	char text[64];
+	int lines;
+
+	(void)state;
+	assert_true(parse("stats;sheaf_capacity=conn:256,req*:60;verbose", &lines));
+	assert_int_equal(lines, 0);
+	assert_true(os_options.stats && os_options.verbose);
+	assert_string_equal(os_options.sheaf_capacity, "conn:256,req*:60");
+	assert_int_equal(os_options_capacity("conn"), 256);
+	assert_int_equal(os_options_capacity("request"), 60);
+	assert_int_equal(os_options_capacity("co"), 0);
+	assert_int_equal(os_options_capacity(""), 0);
+	assert_true(parse("sheaf_capacity=a:b:1;sheaf_capacity=b:4096", &lines));
+	assert_string_equal(os_options.sheaf_capacity, "a:b:1,b:4096");
+	assert_int_equal(os_options_capacity("a:b"), 1);
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+		snprintf(text, sizeof(text), "sheaf_capacity=a:5,%s,b:6", wrong[i]);
+		assert_false(parse(text, &lines));
+		assert_int_equal(lines, 1);
+		snprintf(text, sizeof(text), "\"%s\" of sheaf_capacity ignored", wrong[i]);
+		assert_non_null(strstr(captured.text, text));
+		assert_non_null(strstr(captured.text, "from 1 to 4096"));
+		assert_string_equal(os_options.sheaf_capacity, "a:5,b:6");
+	}
+	assert_true(parse("", &lines));
+	assert_int_equal(os_options_capacity("a"), 0);
 }
 
 /* All letters of "stats" are letters of slab_debug, too. */
@@ -340,6 +373,7 @@ int test_options(void)
 		cmocka_unit_test(the_same_line_is_reported_once),
 		cmocka_unit_test(understands_all),
 		cmocka_unit_test(old_names),
+		cmocka_unit_test(capacities_by_name),
 		cmocka_unit_test(an_option_after_slab_debug),
 		cmocka_unit_test(hardened_is_a_set),
 		cmocka_unit_test(tiny_has_small_orders),
