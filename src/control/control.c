@@ -7,6 +7,7 @@
  *   validate [TAB NAME]                        kmem_cache_validate()
  *   groups                                     those of sheaf_stats_print(), as JSON
  *   debug [+T|-T|+A|-A|+Q|-Q]... [TAB NAME]   switch letters of checked caches, and list these
+ *   tune [SETTING=N]... [TAB NAME]            change settings, and list them: tune.c
  *
  * An answer is "ok", with a file, or "error WHY". tools/sheaf_tool/control.py asks.
  *
@@ -26,44 +27,34 @@
 #include <sheaf/debug.h>
 
 #include "cache/list.h"
+#include "cache/publish.h"
 #include "cache/verify.h"
+#include "control/question.h"
 #include "debug/slab_debug.h"
 #include "os/channel.h"
+#include "os/quote.h"
 #include "stats/stats.h"
 
-struct question {
-	char *words;
-	const char *name; /* NULL: all caches */
-	struct out *out;
-	const char *error;
-	unsigned int caches; /* found */
-};
-
-static bool is_meant(const void *data, const struct kmem_cache *s)
+bool question_means(const void *data, const struct kmem_cache *s)
 {
 	const struct question *question = data;
-	size_t length = question->name ? strlen(question->name) : 0;
 
-	if (!s->name || !question->name)
-		return s->name;
-	if (length && question->name[length - 1] == '*')
-		return !strncmp(s->name, question->name, length - 1);
-	return !strcmp(s->name, question->name);
+	return s->name && (!question->name ||
+			   os_name_matches(question->name, strlen(question->name), s->name));
 }
 
-/* Call each for the caches that the request names; they are pinned. */
-static void for_each_meant(struct question *question,
-			   void (*each)(struct question *question, struct out *out,
-					struct kmem_cache *s))
+void question_for_each(struct question *question,
+		       void (*each)(struct question *question, struct out *out,
+				    struct kmem_cache *s))
 {
 	out_print(question->out, "[");
 	for (struct kmem_cache *s = list_next(NULL); s; s = list_next(s))
-		if (is_meant(question, s))
+		if (question_means(question, s))
 			each(question, question->out, s);
 	out_print(question->out, "]\n");
 }
 
-static void begin_cache(struct question *question, struct out *out, const struct kmem_cache *s)
+void question_begin_cache(struct question *question, struct out *out, const struct kmem_cache *s)
 {
 	out_print(out, "%s{\"cache\": ", question->caches++ ? ",\n" : "");
 	out_quoted(out, s->name);
@@ -73,7 +64,7 @@ static void validate(struct question *question, struct out *out, struct kmem_cac
 {
 	int faults = cache_validate(s);
 
-	begin_cache(question, out, s);
+	question_begin_cache(question, out, s);
 	out_print(out, ", \"checked\": %s, \"faults\": %d}", cache_is_checked(s) ? "true" : "false",
 		  faults);
 }
@@ -81,7 +72,7 @@ static void validate(struct question *question, struct out *out, struct kmem_cac
 static void print_traces_of(struct question *question, enum sheaf_traces which,
 			    enum sheaf_stats_format format)
 {
-	int n = traces_print(question->out, is_meant, question, which, format);
+	int n = traces_print(question->out, question_means, question, which, format);
 
 	if (n < 0)
 		question->error = strerror(-n);
@@ -128,7 +119,10 @@ static void switch_letters(struct question *question, struct out *out, struct km
 		if (*at == '+' || *at == '-')
 			debug_switch(&s->sheaf.slab, debug_flag_of(at[1]), *at == '+');
 	debug_letters(&s->sheaf.slab, letters);
-	begin_cache(question, out, s);
+	question_begin_cache(question, out, s);
+	os_lock(&caches.lock);
+	publish_cache(s);
+	os_unlock(&caches.lock);
 	out_print(out, ", \"letters\": \"%s%s\"}", letters, cache_is_guarded(s) ? "G" : "");
 }
 
@@ -142,7 +136,7 @@ static void debug(struct question *question)
 				"process; start it with SHEAF_OPTIONS=slab_debug for others";
 			return;
 		}
-	for_each_meant(question, switch_letters);
+	question_for_each(question, switch_letters);
 	if (!question->caches)
 		question->error = "no such cache is checked; start the program with "
 				  "SHEAF_OPTIONS=slab_debug";
@@ -153,11 +147,13 @@ static void find_answer(struct question *question, const char *line)
 	if (!strncmp(line, "traces", 6)) {
 		traces(question);
 	} else if (!strcmp(line, "validate")) {
-		for_each_meant(question, validate);
+		question_for_each(question, validate);
 		if (!question->caches)
 			question->error = "there is no such cache";
 	} else if (!strcmp(line, "groups")) {
 		show_groups(question);
+	} else if (!strcmp(line, "tune") || !strncmp(line, "tune ", 5)) {
+		question_tune(question);
 	} else if (!strcmp(line, "debug") || !strncmp(line, "debug ", 6)) {
 		debug(question);
 	} else {

@@ -24,19 +24,6 @@
 
 #define CACHES 3
 
-/* Ask this, and return the line that answers. Slow calls of this cache notice the question. */
-static void ask(struct kmem_cache *s, int file, const char *question, char *answer, size_t size)
-{
-	ssize_t length;
-
-	CHECK(send(file, question, strlen(question), 0) == (ssize_t)strlen(question));
-	do {
-		kmem_cache_free(s, kmem_cache_alloc(s, GFP_KERNEL));
-		length = recv(file, answer, size - 1, MSG_DONTWAIT);
-	} while (length < 0);
-	answer[length] = '\0';
-}
-
 /* All caches can be destroyed after the first of them could not be printed: none is pinned. */
 static void ask_without_memory(void)
 {
@@ -52,7 +39,7 @@ static void ask_without_memory(void)
 	}
 	file = connect_to_self();
 	no_more_memory();
-	ask(s[0], file, "traces alloc text\tasked*\n", answer, sizeof(answer));
+	ask_self(s[0], file, "traces alloc text\tasked*\n", answer, sizeof(answer));
 	CHECK(!strcmp(answer, "error Cannot allocate memory\n"));
 	for (int i = 0; i < CACHES; i++)
 		kmem_cache_destroy(s[i]);
@@ -77,9 +64,9 @@ static void no_memory_for_traces(void **state)
 
 static void *ask_all(void *s)
 {
-	static const char *const questions[] = {"traces alloc text\n", "traces free json\n",
-						"validate\n",	       "groups\n",
-						"debug +T\n",	       "debug -T\n"};
+	static const char *const questions[] = {
+		"traces alloc text\n", "traces free json\n", "validate\n",     "groups\n",
+		"debug +T\n",	       "debug -T\n",	     "tune decay=5\n", "tune limit=0\t*\n"};
 	int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
 	char answer[32];
 
@@ -87,7 +74,7 @@ static void *ask_all(void *s)
 		int file = connect_to_self();
 
 		clock_pass_ms(60 * 1000); /* rounds of housekeeping look at all that changes */
-		ask(s, file, questions[i], answer, sizeof(answer));
+		ask_self(s, file, questions[i], answer, sizeof(answer));
 		CHECK(!strcmp(answer, "ok\n"));
 		close(file);
 	}
@@ -142,7 +129,7 @@ static void ask_without_number(void)
 	if (unshare(CLONE_NEWUSER))
 		_exit(NOT_ALLOWED);
 	s = make_used();
-	ask(s, connect_to_self(), "validate\n", answer, sizeof(answer));
+	ask_self(s, connect_to_self(), "validate\n", answer, sizeof(answer));
 	CHECK(!strcmp(answer, "error it belongs to another user, or you have no number in its user "
 			      "namespace: ask from there\n"));
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Requests through the control socket, which arrive in pieces: a zero ends each. Whatever is asked,
- * the answer is one line, the next asker gets one, too, and the caches are as before.
+ * the answer is one line, the next asker gets one, too, and the caches are as before, but for their
+ * settings: these are in their ranges, and the same after an error.
  */
 #include <sys/socket.h>
 #include <time.h>
@@ -22,13 +23,37 @@ __attribute__((visibility("hidden"))) int clock_gettime(clockid_t clock, struct 
 	return 0;
 }
 
+static struct kmem_cache *caches_here[3];
+
+struct settings {
+	uint64_t capacity, barn_full, limit, min_partial, set_by, decay;
+};
+
+static void read_settings(struct settings *of)
+{
+	struct sheaf_stats all;
+
+	sheaf_stats(&all);
+	for (int i = 0; i < 3; i++) {
+		struct kmem_cache_stats stats;
+
+		FUZZ_CHECK(kmem_cache_stats(caches_here[i], &stats) == 0);
+		of[i] = (struct settings){stats.sheaf_capacity, stats.limit_barn_full,
+					  stats.limit_bytes,	stats.min_partial,
+					  stats.set_by,		all.decay_ms};
+		FUZZ_CHECK(of[i].capacity <= 4096 && of[i].min_partial <= 65535);
+		FUZZ_CHECK(!of[i].capacity == !of[i].barn_full && of[i].set_by < 256);
+		FUZZ_CHECK(of[i].decay <= 3600000 || of[i].decay == UINT32_MAX);
+	}
+}
+
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
 	(void)argc, (void)argv;
 	setenv("SHEAF_OPTIONS", "control;slab_debug=FZPU,asked;slab_quarantine=1", 1);
-	make_used();
-	kmem_cache_create("not checked", 64, NULL, 0);
-	kmem_cache_create("a name \"with\" \\ and *", 100, NULL, 0);
+	caches_here[0] = make_used();
+	caches_here[1] = kmem_cache_create("not checked", 64, NULL, 0);
+	caches_here[2] = kmem_cache_create("a name \"with\" \\ and *", 100, NULL, 0);
 	return 0;
 }
 
@@ -80,10 +105,17 @@ static size_t ask(struct fuzz_bytes in, char *text, size_t size)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static const char validate[] = "validate\tasked\n";
+	struct settings before[3], after[3];
 	char text[512];
-	size_t length = ask((struct fuzz_bytes){data, size}, text, sizeof(text) - 1);
+	size_t length;
+
+	read_settings(before);
+	length = ask((struct fuzz_bytes){data, size}, text, sizeof(text) - 1);
 
 	text[length] = '\0';
+	read_settings(after);
+	if (strcmp(text, "ok\n"))
+		FUZZ_CHECK(!memcmp(before, after, sizeof(after)));
 	if (length) {
 		FUZZ_CHECK(length < sizeof(text) - 1 && strchr(text, '\n') == text + length - 1);
 		FUZZ_CHECK(!strcmp(text, "ok\n") || !strncmp(text, "error ", 6));

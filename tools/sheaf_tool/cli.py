@@ -21,7 +21,7 @@ from .table import printable
 BENCHMARKS = ("bench", "compare", "detect", "sim")
 HAS_BENCHMARKS = find_spec("sheaf_bench") is not None
 COMMANDS = {**({name: "sheaf_bench" for name in BENCHMARKS} if HAS_BENCHMARKS else {}),
-            **{name: "sheaf_tool" for name in ("info", "top", "stat", "leaks", "debug", "symbolize", "run", "record-maps")}}
+            **{name: "sheaf_tool" for name in ("info", "top", "stat", "leaks", "debug", "tune", "symbolize", "run", "record-maps")}}
 
 EPILOG = """\
 examples:
@@ -32,6 +32,7 @@ examples:
   sheaf stat -i 5 PID              print a line every five seconds
   sheaf leaks PID                  show who allocated the objects of one, by stack
   sheaf debug PID                  list its checked caches, and switch their letters
+  sheaf tune PID                   list settings of one, and change them
   sheaf symbolize REPORT           show a report of slab_debug with files and lines
 {benchmarks}  sheaf record-maps -- PROGRAM     record how a program uses its address space
 

@@ -108,7 +108,7 @@ def ask(pid: int, question: str, cache: str | None = None, timeout: float = PATI
     with _connect(pid, timeout) as peer:
         try:
             peer.sendall(line.encode("utf-8", "surrogateescape"))
-            status, files, _, _ = socket.recv_fds(peer, 256, 1)
+            status, files, _, _ = socket.recv_fds(peer, 1024, 1)
         except TimeoutError:
             raise _idle(pid, timeout) from None
         except OSError as error:

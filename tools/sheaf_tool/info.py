@@ -7,9 +7,9 @@ import json
 import textwrap
 from typing import Any
 
-from . import control, shared
+from . import control, shared, tune
 from .errors import Failure, Usage
-from .process import Cache, Process, Reading
+from .process import SETTERS, Cache, Process, Reading
 from .table import fold, folded, plural, printable, render, terminal_width
 
 
@@ -20,6 +20,8 @@ MEMORY = {
     "mapped_bytes": "memory in large blocks",
     "resident_bytes": "resident memory of the whole process",
     "peak_resident_bytes": "peak of the resident memory of the whole process",
+    "decay_ms": "milliseconds for which free memory stays, 4294967295: always",
+    "decay_set_by": "who set that: 0 the library, 2 SHEAF_OPTIONS, 3 sheaf tune",
     "peak_bytes": "peak of the memory in slabs, blocks and the library itself, if counted",
 }
 COLUMNS = ("cache", "in use", "parked", "size", "slabs", "memory", "peak", "waste", "sheaf")
@@ -80,11 +82,16 @@ def memory_lines(reading: Reading) -> list[str]:
             "used: slabs {}, large blocks {}, own {}; committed {}".format(*parts)]
 
 
+def decay_line(reading: Reading) -> str:
+    ms, by = reading.memory["decay_ms"], SETTERS[reading.memory["decay_set_by"] & 3]
+    return tune.decay_text(ms, by)
+
+
 def head(reading: Reading) -> str:
     return "\n".join([
         f"process {reading.pid} ({reading.command}): backend {reading.backend}, index "
         f"{reading.index}, {plural(reading.cpus, 'CPU')}, {plural(reading.nodes, 'node')}",
-        f"options: {reading.options}", *memory_lines(reading)])
+        f"options: {reading.options}", *memory_lines(reading), decay_line(reading)])
 
 
 def _events(cache: Cache, width: int) -> str:
@@ -94,7 +101,10 @@ def _events(cache: Cache, width: int) -> str:
     text = textwrap.fill(words, width, initial_indent="  ", subsequent_indent="  ",
                          break_long_words=False, break_on_hyphens=False)
     letters = f" (slab_debug={cache.letters})" if cache.letters else ""
-    return f"{cache.name}{letters}\n{shared_by if names else ''}{text or '  nothing yet'}"
+    chosen = ", ".join(f"{name}={cache.settings[name]} ({by})" for name, by in cache.setters().items())
+    by_whom = textwrap.fill(f"set: {chosen}", width, initial_indent="  ", subsequent_indent="  ") + "\n"
+    return (f"{cache.name}{letters}\n{shared_by if names else ''}{by_whom if chosen else ''}"
+            f"{text or '  nothing yet'}")
 
 
 def _row(cache: Cache) -> list[str]:

@@ -66,8 +66,8 @@ class Cache:
 
     def setters(self) -> dict[str, str]:
         """Who set what the library did not choose."""
-        return {name: SETTERS[self.settings["set_by"] >> 2 * i & 3] for i, name in enumerate(SET)
-                if self.settings["set_by"] >> 2 * i & 3}
+        all_of_them = self.settings.get("set_by", 0)
+        return {name: SETTERS[all_of_them >> 2 * i & 3] for i, name in enumerate(SET) if all_of_them >> 2 * i & 3}
 
     def values(self) -> dict[str, object]:
         return {"name": self.name, "id": self.id, "alias_names": self.alias_names, "slab_debug": self.letters,

@@ -117,6 +117,7 @@ class OnAProcess(unittest.TestCase):
             self.assertEqual(letters(), "FZPU")
             self.assertEqual(letters("--letters", "+T", "--cache", "checked"), "FZPUT")
             live.do("alloc 1")
+            self.assertEqual(next(cache for cache in live.own_view()["caches"] if cache["name"] == "checked")["trace"], 1)
             self.assertEqual(letters("--letters=-T+Q"), "FZPUQ")
             self.assertEqual(letters("--letters=-Q"), "FZPU")
             self.assertRegex(asked("debug", str(live.pid)).stdout, r"checked +FZPU\n\Z")

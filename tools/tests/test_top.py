@@ -19,7 +19,7 @@ def cache(name: str = "a", identity: int = 1, in_use: int = 0, memory: int = 0,
 
 def reading(*caches: Cache) -> Reading:
     memory = dict.fromkeys(("committed_bytes", "used_bytes", "free_bytes", "mapped_bytes",
-                            "peak_bytes", "resident_bytes", "peak_resident_bytes"), 0)
+                            "peak_bytes", "decay_ms", "decay_set_by", "resident_bytes", "peak_resident_bytes"), 0)
     return Reading(1, "test", "rseq", "cpu_id", "", 2, 1, list(caches), memory)
 
 
