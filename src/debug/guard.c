@@ -16,6 +16,7 @@
 #include "os/memory.h"
 #include "os/options/options.h"
 #include "os/report/report.h"
+#include "os/tsan.h"
 
 #define MIB	    ((size_t)1 << 20)
 #define CLASSES	    9u /* slots of 1 to 256 pages: the largest object in pages of 4 KiB */
@@ -225,7 +226,10 @@ static bool grow(unsigned int class)
 
 static bool claim(struct guard_slot *slot, uint32_t from)
 {
-	return os_load_relaxed(&slot->state) == from && os_cmpxchg(&slot->state, &from, DEBUG_BUSY);
+	if (os_load_relaxed(&slot->state) != from || !os_cmpxchg(&slot->state, &from, DEBUG_BUSY))
+		return false;
+	tsan_acquire(slot);
+	return true;
 }
 
 static struct guard_slot *claim_fresh(unsigned int class)
@@ -352,5 +356,6 @@ void guard_give(struct guard_slot *slot)
 	else if (costly)
 		os_fetch_sub(&pool.open, 1);
 	os_store_relaxed(&slot->freed, os_fetch_add_relaxed(&pool.frees, 1));
+	tsan_release(slot);
 	os_store_release(&slot->state, closed ? DEBUG_FREE : DEBUG_LEAKED);
 }
