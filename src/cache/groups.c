@@ -18,7 +18,7 @@ static bool begin_groups(void)
 		return false;
 	os_lock(&caches.lock);
 	/* Calls that may not wait cannot make the words of owners usable. */
-	if (page_use_words(true) && groups_begin()) {
+	if (page_use_words() && groups_begin()) {
 		os_store_relaxed(&os.watched, 1);
 		for (struct kmem_cache *s = caches.first; s; s = s->next)
 			if (s->flags & SLAB_ACCOUNT && !cache_is_leaked(s) &&

@@ -160,11 +160,10 @@ static inline struct slab_cache *page_owner(const void *address)
 
 /* In reserve.c. Make the words of all pages usable; false: the system refuses memory for them. */
 bool page_make_words(void);
-/* Call it before page_words() is used for any run. If they must not wait, callers that come too
- * early get false. */
-static inline bool page_use_words(bool wait)
+/* Call it before page_words() is used for any run. */
+static inline bool page_use_words(void)
 {
-	return os_load_acquire(&pages.words_usable) || (wait && page_make_words());
+	return os_load_acquire(&pages.words_usable) || page_make_words();
 }
 
 /* The words of bits of a run: PAGE_WORDS for each of its pages. */

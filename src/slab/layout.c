@@ -162,7 +162,7 @@ bool slab_cache_init(struct slab_cache *cache, const struct slab_request *reques
 	cache->min_partial = min_partial(cache, request->fill);
 	if (os_options.random)
 		cache->random = os_random() | 1;
-	if (cache->oo.objects <= 64 || page_use_words(true))
+	if (cache->oo.objects <= 64 || page_use_words())
 		cache->nodes = pool_alloc(nodes_bytes());
 	if (!cache->nodes)
 		slab_cache_exit(cache);

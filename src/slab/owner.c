@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "os/assert.h"
 #include "os/lock.h"
 #include "os/machine.h"
 #include "page/pool.h"
@@ -25,10 +26,9 @@ static size_t owners_size(const struct slab_cache *cache, unsigned int order)
 static bool make_owners(const struct slab_cache *cache, struct slab *slab, bool wait)
 {
 	unsigned int order = slab_order_of(cache, os_load_acquire(&slab->state)).order;
-	uint32_t *array = NULL;
+	uint32_t *array = (wait ? pool_alloc : pool_alloc_try)(owners_size(cache, order));
 
-	if (!owner_in_words(cache) || page_use_words(wait))
-		array = (wait ? pool_alloc : pool_alloc_try)(owners_size(cache, order));
+	os_assert(os_peek(&pages.words_usable)); /* since before the first group */
 	if (!array)
 		return false;
 	memset(array, 0xff, owners_size(cache, order));
@@ -86,10 +86,10 @@ static void look_at(struct slab *page, owner_look *look, void *data)
 
 	if (!(os_load_relaxed(&page->state) & SLAB_OWNED))
 		return;
-	/* The slab cannot be freed meanwhile. */
+	/* Its owners cannot end meanwhile, and the slab cannot be freed before. */
 	os_lock(&owners_lock);
-	cache = os_load_acquire(&page->cache);
-	if (cache && (os_load_acquire(&page->state) & SLAB_OWNED)) {
+	if (os_load_acquire(&page->state) & SLAB_OWNED) {
+		cache = os_load_relaxed(&page->cache);
 		numbers = (uint32_t *)(uintptr_t)os_load_acquire(owner_word(cache, page));
 		for (unsigned int i = 0; i < per_page(cache); i++)
 			if (owner_number(&numbers[i]))

@@ -40,7 +40,7 @@ static void discard(struct grace_list *late, struct grace_link *link)
 
 bool late_init(struct slab_cache *cache, struct grace *grace)
 {
-	struct grace_list *late = page_use_words(true) ? pool_alloc(sizeof(*late)) : NULL;
+	struct grace_list *late = page_use_words() ? pool_alloc(sizeof(*late)) : NULL;
 
 	if (!late || !grace_list_init(late, grace, discard)) {
 		pool_free(late, sizeof(*late));

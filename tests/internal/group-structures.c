@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: MIT */
 /* What groups are made of: places that are used again, locks that statistics do not take, and
  * numbers of objects that belong to no group. */
+#include <pthread.h>
+#include <sched.h>
 #include <sheaf/group.h>
 #include <sheaf/kmalloc.h>
 #include <sheaf/slab.h>
+#include <stdatomic.h>
 
 #include "cache/account.h"
 #include "kit/cache.h"
@@ -112,6 +115,53 @@ static void a_walk_over_owners_holds_the_lock(void **state)
 	kmem_group_put(g);
 }
 
+static struct {
+	struct slab *page; /* of the object */
+	atomic_bool locked;
+} ending;
+
+/* As the free of the slab does, between the walk's look at the page and its lock. */
+static void *end_owners(void *unused)
+{
+	os_lock(&owners_lock);
+	ending.locked = true;
+	wait_until_first_sleeps();
+	os_fetch_and(&ending.page->state, ~SLAB_OWNED);
+	os_unlock(&owners_lock);
+	return unused;
+}
+
+static void count_number(void *nr, struct slab_cache *cache, uint32_t number)
+{
+	(void)cache, (void)number;
+	++*(unsigned int *)nr;
+}
+
+static void a_walk_leaves_out_owners_that_end(void **state)
+{
+	struct kmem_group *g = group("ending", NULL);
+	struct kmem_cache *s = make("ending", SIZE, SLAB_ACCOUNT | no_samples());
+	char *object = kmem_cache_alloc_charged(s, GFP_KERNEL, g);
+	unsigned int before = 0, meanwhile = 0, after = 0;
+	pthread_t thread;
+
+	(void)state;
+	ending.page = pages.slabs + ((size_t)(object - pages.base) >> OS_PAGE_SHIFT);
+	owner_for_each(count_number, &before);
+	assert_int_equal(pthread_create(&thread, NULL, end_owners, NULL), 0);
+	while (!ending.locked)
+		sched_yield();
+	owner_for_each(count_number, &meanwhile);
+	pthread_join(thread, NULL);
+	assert_int_equal(meanwhile, before - 1);
+	os_fetch_or(&ending.page->state, SLAB_OWNED);
+	owner_for_each(count_number, &after);
+	assert_int_equal(after, before);
+	kmem_cache_free(s, object);
+	kmem_cache_destroy(s);
+	kmem_group_put(g);
+}
+
 static bool put_it(struct kmem_group *g, size_t bytes, void *data)
 {
 	(void)bytes, (void)data;
@@ -212,24 +262,71 @@ static void numbers_of_no_group(void **state)
 
 /* --- handles for stocks ----------------------------------------------------------------------- */
 
-static bool refuse_all(const char *point)
+static unsigned int allowed;
+
+/* These points are not refused, and then each one. */
+static bool refuse_later(const char *point)
 {
 	(void)point;
-	return true;
+	return !allowed || !allowed--;
 }
 
-/* In a row with too few handles left for all stocks: they come from the next one. */
+/* The library has not been used before: the first handle begins the first row. */
+static const char *first_handle;
+
+static size_t place_of(const void *handle)
+{
+	return (size_t)((const char *)handle - first_handle) >> SLOT_SHIFT;
+}
+
+/* Leave this many handles in the first row. */
+static void leave_handles(unsigned int n)
+{
+	const struct kmem_cache *s = make("fill", SIZE, 0);
+
+	first_handle = (const char *)s;
+	for (unsigned int i = 1; i < SLOTS_PER_ROW - n; i++) {
+		s = make("fill", SIZE, 0);
+		CHECK(place_of(s) == i);
+	}
+}
+
+/* In a row with too few handles left for all stocks: they come from the next one, and caches get
+ * those that were left. */
 static void begin_at_the_end_of_a_row(void)
 {
-	struct kmem_cache *s;
+	struct kmem_group *g;
 
-	do
-		s = make("fill", SIZE, 0);
-	while (((uintptr_t)s & (((size_t)1 << ROW_SHIFT) - 1)) >> SLOT_SHIFT < SLOTS_PER_ROW - 3);
-	hook_fail_by(refuse_all);
-	kmem_group_put(kmem_group_create("refused", NULL, NULL));
-	hook_fail_by(NULL);
-	CHECK(kmem_group_create("made", NULL, NULL));
+	leave_handles(3);
+	g = kmem_group_create("made", NULL, NULL);
+	CHECK(g);
+	for (unsigned int i = 1; i < STOCK_SLOTS; i++)
+		CHECK(stocks[i].handle == stocks[0].handle + i * sizeof(struct slot));
+	CHECK(place_of(stocks[0].handle) >= SLOTS_PER_ROW);
+	for (int i = 0; i < 3; i++)
+		CHECK(place_of(make("left", SIZE, 0)) < SLOTS_PER_ROW);
+	CHECK(place_of(make("next", SIZE, 0)) >= SLOTS_PER_ROW);
+	kfree(kmalloc_charged(100, GFP_KERNEL, g));
+	CHECK(kmem_group_verify() == 0);
+}
+
+/* The system refuses a new row, or whatever comes before it: the next attempt succeeds. */
+static void begin_without_a_row(void)
+{
+	struct kmem_group *g;
+
+	leave_handles(0);
+	for (unsigned int n = 0; !stocks[0].handle; n++) {
+		allowed = n;
+		hook_fail_by(refuse_later);
+		g = kmem_group_create("refused", NULL, NULL);
+		hook_fail_by(NULL);
+		CHECK(!g || stocks[0].handle);
+		kmem_group_put(g);
+	}
+	g = kmem_group_create("made", NULL, NULL);
+	CHECK(g);
+	kfree(kmalloc_charged(100, GFP_KERNEL, g));
 	CHECK(kmem_group_verify() == 0);
 }
 
@@ -237,6 +334,7 @@ static void stocks_are_in_one_row(void **state)
 {
 	(void)state;
 	assert_int_equal(in_child(begin_at_the_end_of_a_row), 0);
+	assert_int_equal(in_child(begin_without_a_row), 0);
 }
 
 static void verify_finds_a_wrong_sum(void **state)
@@ -265,6 +363,7 @@ int main(void)
 		cmocka_unit_test(statistics_take_no_lock),
 		cmocka_unit_test(a_walk_holds_the_lock),
 		cmocka_unit_test(a_walk_over_owners_holds_the_lock),
+		cmocka_unit_test(a_walk_leaves_out_owners_that_end),
 		cmocka_unit_test(reclaim_puts_the_group),
 		cmocka_unit_test(no_event_of_the_group_before),
 		cmocka_unit_test(numbers_of_no_group),

@@ -57,8 +57,8 @@ BUGS = [
         "call, other->name, object, cache->name);", "wrong-cache-rseq"),
     Bug("deferred-slab-without-mark", "src/percpu/nolock.c", "\t" + SHEAVES + "\tslab_list_deferred", "\tslab_list_deferred",
         "sim-marks"),
-    Bug("owners-read-without-lock", "src/slab/owner.c", "\tos_lock(&owners_lock);\n\tcache = ", "\tcache = ",
-        "group-structures-rseq"),
+    Bug("owners-read-without-lock", "src/slab/owner.c", "\tos_lock(&owners_lock);\n\tif (os_load_acquire(",
+        "\tif (os_load_acquire(", "group-structures-rseq"),
     # src/debug/
     Bug("quarantine-reserves-too-little", "src/debug/quarantine.c", "!reserve_rest(ring, cache->size,",
         "!reserve_rest(ring, cache->object_size,", "sim-quarantine"),
