@@ -120,6 +120,7 @@ bool list_name(struct kmem_cache *s, const char *name)
 	entry->s = s;
 	entry->hash = hash_of_name(name);
 	s->name = strcpy(entry->name, name);
+	tsan_release(s->name);
 	return true;
 }
 

@@ -9,6 +9,7 @@
 #include "os/atomic.h"
 #include "os/enter_program.h"
 #include "os/memory.h"
+#include "os/tsan.h"
 
 struct debug_zones guard_zones_of(const struct guard_slot *slot)
 {
@@ -88,6 +89,7 @@ void *guard_alloc(struct slab_cache *cache)
 	os_store_relaxed(&slot->cache, cache);
 	os_store_relaxed(&slot->owner, 0);
 	os_store_relaxed(&slot->size, cache->object_size);
+	tsan_acquire(cache->name);
 	snprintf(notes->name, sizeof(notes->name), "%s", cache->name);
 	fill_guarded_zones(slot);
 	if (cache->extra && debug_of(cache)->flags & SLAB_POISON)
