@@ -253,7 +253,7 @@ void *account_alloc(struct kmem_cache *s, gfp_t flags, int node)
 	flags &= ~__GFP_ACCOUNT;
 	if (!number)
 		return account_alloc_unpaid(s, flags, node);
-	if (s->flags & CACHE_KMALLOC && !cache_is_accounted(s) && caches.twin)
+	if (s->flags & CACHE_KMALLOC && caches.twin)
 		twin = caches.twin(s, flags);
 	if (twin)
 		s = twin;

@@ -92,14 +92,16 @@ static void free_tsan(struct kmem_cache *s, void *object)
 	free_plain_trylock(s, object);
 }
 
+_Static_assert(OS_NO_NODE == NUMA_NO_NODE, "both mean any node");
+
 /* slab_strict_numa: allocations that name no node follow the thread's memory policy. */
 static void *alloc_strict(struct kmem_cache *s, gfp_t flags)
 {
 	int node = os_policy_node();
 
 	if (flags & __GFP_ACCOUNT && groups_exist())
-		return account_alloc(s, flags, node == OS_NO_NODE ? NUMA_NO_NODE : node);
-	return cache_alloc_node(s, flags, node == OS_NO_NODE ? NUMA_NO_NODE : node);
+		return account_alloc(s, flags, node);
+	return cache_alloc_node(s, flags, node);
 }
 
 bool cache_is_plain(const struct kmem_cache *s)
@@ -131,8 +133,9 @@ struct cache_calls cache_base_calls(struct kmem_cache *s)
  */
 static uint32_t row_word(const struct kmem_cache *s, bool charges)
 {
-#ifdef HAVE_RSEQ /* not in the simulator, whose sections the table has */
-	if (SHEAF_SLOT_WORDS == 192 && cache_is_plain(s) && !os.counting && !(os.tools & TOOL_MSAN))
+/* Not in the simulator, whose sections the table has. */
+#if defined(HAVE_RSEQ) && SHEAF_SLOT_WORDS == 192
+	if (cache_is_plain(s) && !os.counting && !(os.tools & TOOL_MSAN))
 		return charges ? BY_CHARGED : os.id_offset;
 #endif
 	(void)s, (void)charges;

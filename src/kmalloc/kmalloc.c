@@ -142,7 +142,7 @@ static OS_NOINLINE void *instead_of_slab(size_t size, gfp_t flags, int node)
 	    account_refuses(&kmalloc_large, flags, large_roundup(class)))
 		return NULL;
 	block = large_alloc(class, 1, flags, node, &kmalloc_most);
-	if (block && os.tools)
+	if (block)
 		kmalloc_tell_size(block, size);
 	return block;
 }

@@ -93,7 +93,7 @@ static void *alloc_aligned(size_t size, size_t align, gfp_t flags, int node,
 	if (size > KMALLOC_LARGEST || rounded > KMALLOC_LARGEST)
 		return large_alloc(size, align, flags, node, call);
 	object = kmalloc_for(rounded, flags, node, token);
-	if (os.tools && size && object)
+	if (os.tools && !ZERO_OR_NULL_PTR(object))
 		kmalloc_tell_size(object, size);
 	return object;
 }

@@ -2,6 +2,8 @@
 /* See range.h. Each range has its own lock, so it adds what changed since it was last shown. */
 #include "page/range.h"
 
+#include <string.h>
+
 #include "os/atomic.h"
 #include "os/counters.h"
 #include "os/memory.h"
@@ -40,8 +42,7 @@ void show_mapped_now(void)
 	struct map_usage now, after;
 	size_t before;
 
-	if (!word)
-		return;
+	os_assert(word); /* as above */
 	do {
 		now = map_usage();
 		os_store_relaxed(word, now.used);
@@ -52,6 +53,6 @@ void show_mapped_now(void)
 		 * thread. */
 		os_fence();
 		after = map_usage();
-	} while (after.used != now.used || after.waiting != now.waiting);
+	} while (memcmp(&after, &now, sizeof(now)));
 	show_peak();
 }

@@ -238,6 +238,13 @@ static void blocks_of_all_sizes(void **state)
 		block = kmalloc_charged(size, GFP_KERNEL, named);
 		assert_int_equal(bytes(named), is);
 		kfree(block);
+		kmem_group_restore_current(kmem_group_get(named));
+		block = kmalloc_node(size, GFP_KERNEL_ACCOUNT, 0);
+		kmem_group_restore_current(NULL);
+		assert_ptr_equal(kmem_group_of(block), named);
+		assert_int_equal(bytes(named), is);
+		kfree(block);
+		assert_int_equal(bytes(named), 0);
 		all_agree();
 	}
 	kmem_group_put(g);

@@ -150,9 +150,27 @@ static void caches_give_back(void)
 	free_down_to(n, 0);
 }
 
+/* A node's range is full, but a mapping fits beside it: not for a call that names the node and
+ * takes no other memory. */
+static void this_node_is_full(void)
+{
+	size_t n = 0;
+
+	while (n < MAX && (blocks[n] = kmalloc_node(KMALLOC_MAX_CACHE_SIZE,
+						    GFP_KERNEL | __GFP_THISNODE, 0)) != NULL)
+		n++;
+	CHECK(n > 0 && n < MAX - 2);
+	blocks[n] = kmalloc_node(KMALLOC_MAX_CACHE_SIZE, GFP_KERNEL, 0);
+	CHECK(blocks[n++]);
+	blocks[n] = kmalloc_node(KMALLOC_MAX_CACHE_SIZE, GFP_KERNEL | __GFP_THISNODE, NUMA_NO_NODE);
+	CHECK(blocks[n++]);
+	while (n > 0)
+		kfree(blocks[--n]);
+}
+
 static const struct part parts[] = {
 	{"all-sizes", all_sizes}, {"first-use", first_use_fails},  {"resize", resize_fails},
-	{"shrink", shrink_fails}, {"give-back", caches_give_back},
+	{"shrink", shrink_fails}, {"give-back", caches_give_back}, {"this-node", this_node_is_full},
 };
 
 static void under_limits(void **state)

@@ -339,10 +339,18 @@ static void rows_refused(void)
 	check_file();
 }
 
+static struct {
+	struct kmem_cache *s; /* destroyed */
+	void *object;	      /* of it, in use */
+} leaked;
+
 static void forked_child(void)
 {
 	struct kmem_cache_stats stats;
 
+	/* Its calls were chosen anew. */
+	CHECK(!kmem_cache_alloc(leaked.s, GFP_KERNEL));
+	kmem_cache_free(leaked.s, leaked.object);
 	all_use_here();
 	verify();
 	CHECK(kmem_cache_stats(made[0], &stats) == 0);
@@ -375,6 +383,10 @@ static void own_counters_refused(void)
 	start();
 	create(0);
 	provider_register();
+	leaked.s = kmem_cache_create("leaked", 64, NULL, SLAB_NO_MERGE);
+	leaked.object = kmem_cache_alloc(leaked.s, GFP_KERNEL);
+	CHECK(leaked.object);
+	kmem_cache_destroy(leaked.s);
 	all_use();
 	kmem_cache_free_rcu(made[0], kmem_cache_alloc(made[0], GFP_KERNEL));
 	refuse();

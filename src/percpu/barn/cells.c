@@ -120,7 +120,8 @@ struct sheaf *cells_search(const struct barn_search *s, const struct cells *cell
 
 bool cells_have_room(const struct cells *cells)
 {
-	for (unsigned int i = 0; i < cells->limit && i < cells->n; i++)
+	os_assert(cells->limit <= cells->n);
+	for (unsigned int i = 0; i < cells->limit; i++)
 		if (!(os_load_relaxed(&cells->at[i]) & (BARN_FULL | BARN_TRANSIT)))
 			return true;
 	return false;

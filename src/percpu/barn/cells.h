@@ -44,7 +44,7 @@ void cells_mark_seen(uintptr_t *at, bool full);
  * first one, which may hold a full sheaf later: a CPU that frees then exchanges the two there.
  */
 bool cells_put_empty(const struct cells *cells, struct sheaf *sheaf, bool below);
-/* True if there is a cell for a full one. */
+/* True if there is a cell for a full one in this shard. */
 bool cells_have_room(const struct cells *cells);
 
 /* A cell in transit has this tag, and that of the phase in which it was taken. */

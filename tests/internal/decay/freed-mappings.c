@@ -67,6 +67,7 @@ static void nothing_waits_while_a_tool_watches(void **state)
 	os.tools = TOOL_MEMCHECK;
 	block = kvmalloc(4 * MiB, GFP_KERNEL);
 	pages = __vmalloc(5000, GFP_KERNEL);
+	assert_ptr_equal(kvmalloc_node_align(0, 4096, GFP_KERNEL, NUMA_NO_NODE), ZERO_SIZE_PTR);
 	block[0] = 7;
 	block = kvrealloc(block, 16 * MiB, GFP_KERNEL);
 	assert_non_null(block);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* slab_strict_numa: each object follows its thread's memory policy. */
+#include <sheaf/group.h>
 #include <sheaf/slab.h>
 #include <string.h>
 
@@ -101,6 +102,30 @@ static void bound_and_preferred(void **state)
 		skip();
 }
 
+/* Those of a cache that does not charge all of them. */
+static void charged(void **state)
+{
+	struct kmem_group *g = kmem_group_create("policy", NULL, NULL);
+	void *object;
+
+	(void)state;
+	assert_non_null(g);
+	for (unsigned int node = 0; node < os.nr_nodes; node++) {
+		if (!has_memory(node) || !set_policy(PLACEMENT_PREFERRED, 1ul << node))
+			continue;
+		object = kmem_cache_alloc_charged(cache, GFP_KERNEL, g);
+		assert_int_equal(page_node(object), node);
+		assert_ptr_equal(kmem_group_of(object), g);
+		kmem_cache_free(cache, object);
+	}
+	set_policy(PLACEMENT_DEFAULT, 0);
+	object = kmem_cache_alloc_charged(cache, GFP_KERNEL, g);
+	assert_int_equal(page_node(object), os_node());
+	assert_ptr_equal(kmem_group_of(object), g);
+	kmem_cache_free(cache, object);
+	kmem_group_put(g);
+}
+
 static void interleaved(void **state)
 {
 	unsigned int nodes = 0;
@@ -142,6 +167,7 @@ int test_policy(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(bound_and_preferred),
 		cmocka_unit_test(interleaved),
+		cmocka_unit_test(charged),
 	};
 
 	if (has_debug_letter('S')) {
