@@ -64,6 +64,75 @@ static void creations_fail_at_any_point(void **state)
 	}
 }
 
+/* Only the one after these. */
+static bool refuse_one(const char *point)
+{
+	(void)point;
+	return left-- == 0;
+}
+
+enum {
+	USERS = 70, /* more than a provider has places for without another block */
+	TRIES = 5
+};
+
+static struct kmem_cache *users[USERS];
+
+static void destroy_users(void)
+{
+	for (int i = 0; i < USERS; i++) {
+		assert_int_equal(kmem_cache_verify(users[i]), 0);
+		kmem_cache_destroy(users[i]);
+	}
+	by_hand_pass();
+}
+
+/* The cache's slabs are a user of its provider. */
+static void creations_of_users_fail_at_any_point(void **state)
+{
+	static struct sheaf_rcu_ops provider;
+	struct kmem_cache_args args = {.rcu = &provider};
+
+	(void)state;
+	provider = by_hand_ops;
+	for (int i = 0; i < USERS; i++) {
+		users[i] = NULL;
+		for (unsigned int n = 0; !users[i]; n++) {
+			left = n;
+			hook_fail_by(refuse_later);
+			users[i] = kmem_cache_create("typesafe", 64, &args, SLAB_TYPESAFE_BY_RCU);
+			hook_fail_by(NULL);
+		}
+		kmem_cache_free(users[i], kmem_cache_alloc(users[i], GFP_KERNEL));
+	}
+	destroy_users();
+}
+
+/* So are its retired objects. Each is freed, whichever memory there is for them. */
+static void first_retired_objects_meet_refusals(void **state)
+{
+	static struct sheaf_rcu_ops provider;
+	struct kmem_cache_args args = {.rcu = &provider};
+	void *objects[TRIES];
+
+	(void)state;
+	provider = by_hand_ops;
+	for (int i = 0; i < USERS; i++) {
+		users[i] = kmem_cache_create("retires", 64, &args, 0);
+		assert_non_null(users[i]);
+		assert_int_equal(kmem_cache_alloc_bulk(users[i], GFP_KERNEL, TRIES, objects),
+				 TRIES);
+		for (unsigned int n = 0; n < TRIES; n++) {
+			left = n;
+			hook_fail_by(refuse_one);
+			kmem_cache_free_rcu(users[i], objects[n]);
+			hook_fail_by(NULL);
+		}
+		assert_true(all_freed(users[i]));
+	}
+	destroy_users();
+}
+
 /* Neither a page of the file of counters, nor one of the process's own. */
 static bool refuse_counters(const char *point)
 {
@@ -102,6 +171,8 @@ int main(void)
 		cmocka_unit_test(objects_without_counters),
 		cmocka_unit_test(creations_succeed_again),
 		cmocka_unit_test(creations_fail_at_any_point),
+		cmocka_unit_test(creations_of_users_fail_at_any_point),
+		cmocka_unit_test(first_retired_objects_meet_refusals),
 	};
 
 	sheaf_rcu_register(&by_hand_ops);

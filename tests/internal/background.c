@@ -19,13 +19,18 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "cache/housekeeping.h"
 #include "cache/paths.h"
 #include "grace/grace.h"
 #include "kit/by_hand.h"
 #include "kit/cache.h"
+#include "kit/capture.h"
+#include "kit/hooks.h"
 #include "kit/needs.h"
 #include "kit/process.h"
 #include "kit/unit.h"
+#include "os/lock.h"
+#include "os/thread.h"
 #include "page/page.h"
 #include "percpu/drain.h"
 
@@ -252,6 +257,84 @@ static void a_shrinker_retires(void **state)
 	assert_int_equal(kmem_cache_verify(s), 0);
 }
 
+/* --- without work, and without a thread ------------------------------------------------------- */
+
+static atomic_uint slept, longest; /* ms of its last sleep; sleeps that were the longest */
+static atomic_bool wrong_sleep;
+
+void __real_os_wait(uint32_t *word, uint32_t value, uint32_t ms);
+void __wrap_os_wait(uint32_t *word, uint32_t value, uint32_t ms);
+
+/* Its sleeps, which are short here. */
+void __wrap_os_wait(uint32_t *word, uint32_t value, uint32_t ms)
+{
+	if (os_thread_is_own()) {
+		unsigned int most = 2 * atomic_exchange(&slept, ms);
+
+		if (most > HOUSE_SLEEP_MOST)
+			most = HOUSE_SLEEP_MOST;
+		if (ms != HOUSE_SLEEP_LEAST && ms != most)
+			wrong_sleep = true;
+		longest += ms == HOUSE_SLEEP_MOST;
+		ms = HOUSE_SLEEP_LEAST;
+	}
+	__real_os_wait(word, value, ms);
+}
+
+static void it_sleeps_longer_without_work(void **state)
+{
+	(void)state;
+#ifdef CALLS_ARE_BOUND
+	print_message("skipped: with link-time optimisation no other function sleeps\n");
+	skip();
+#endif
+	start_thread();
+	longest = 0;
+	while (longest < 3)
+		nap();
+	assert_false(wrong_sleep);
+	use_and_free();
+	while (slept != HOUSE_SLEEP_LEAST) {
+		use_and_free();
+		nap();
+	}
+	assert_false(wrong_sleep);
+}
+
+static bool refuse_threads(const char *point)
+{
+	return !strcmp(point, "pthread_create");
+}
+
+static void no_thread_in_the_child(void)
+{
+	unsigned int before = hook_reports();
+	struct capture captured;
+	size_t returned;
+
+	others = nr_threads();
+	hook_fail_by(refuse_threads);
+	capture_begin(&captured);
+	while (hook_reports() == before) {
+		use_and_free();
+		nap();
+	}
+	returned = page_usage().returned;
+	while (page_usage().returned == returned) {
+		use_and_free();
+		nap();
+	}
+	CHECK(capture_end(&captured) == 1);
+	CHECK(strstr(captured.text, "background: the system refuses to create a thread"));
+	CHECK(!decay_time.by_thread && nr_threads() == others);
+}
+
+static void calls_return_memory_without_a_thread(void **state)
+{
+	(void)state;
+	assert_int_equal(in_child(no_thread_in_the_child), 0);
+}
+
 /* --- verify ----------------------------------------------------------------------------------- */
 
 static atomic_bool draining, verified;
@@ -317,6 +400,8 @@ int main(void)
 		cmocka_unit_test(children_have_their_own),
 		cmocka_unit_test(empty_slabs_wait_for_a_call),
 		cmocka_unit_test(a_shrinker_retires),
+		cmocka_unit_test(it_sleeps_longer_without_work),
+		cmocka_unit_test(calls_return_memory_without_a_thread),
 		cmocka_unit_test(verify_waits_for_a_drain),
 	};
 

@@ -15,6 +15,7 @@
 #include "kit/cache.h"
 #include "kit/capture.h"
 #include "kit/clock.h"
+#include "kit/hidden.h"
 #include "kit/process.h"
 #include "kit/unit.h"
 #include "kmalloc/mempool.h"
@@ -221,11 +222,17 @@ static void a_second_free_is_found_at_once(void **state)
 	for (unsigned int i = 0; i < 2; i++)
 		blocks[i] = block_of_one_caller();
 	kfree(blocks[0]);
-	capture_begin(&captured);
-	kfree(blocks[0]);
-	assert_true(capture_end(&captured) >= 1);
-	assert_non_null(strstr(captured.text, "kfree(kmalloc-"));
-	assert_non_null(strstr(captured.text, in_words_for(blocks[0], "double free")));
+	for (int by_size = 0; by_size < 2; by_size++) {
+		capture_begin(&captured);
+		if (by_size)
+			assert_ptr_equal(krealloc(hidden(blocks[0]), 0, GFP_KERNEL), ZERO_SIZE_PTR);
+		else
+			kfree(hidden(blocks[0]));
+		assert_true(capture_end(&captured) >= 1);
+		assert_non_null(
+			strstr(captured.text, by_size ? "krealloc(kmalloc-" : "kfree(kmalloc-"));
+		assert_non_null(strstr(captured.text, in_words_for(blocks[0], "double free")));
+	}
 	kfree(blocks[1]);
 }
 

@@ -119,6 +119,27 @@ static void it_asks_again_if_that_is_lost(void **state)
 	assert_int_equal(machine.begun, 2);
 }
 
+/* As while its files are used up. A system that reported pressure before does so again: there is no
+ * line, and each round asks. */
+static void it_asks_again_until_it_gets_that(void **state)
+{
+	unsigned int before = machine.begun;
+	struct capture captured;
+
+	(void)state;
+	machine.set = machine.tells = false;
+	capture_begin(&captured);
+	round_of(20);
+	round_of(20);
+	assert_int_equal(capture_end(&captured), 0);
+	assert_true(machine.begun >= before + 2);
+	before = machine.begun;
+	machine.tells = true;
+	round_of(20);
+	round_of(20);
+	assert_int_equal(machine.begun, before + 1);
+}
+
 static void pressure_reclaims_and_ends(void **state)
 {
 	(void)state;
@@ -198,6 +219,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(without_pressure_memory_stays),
 		cmocka_unit_test(it_asks_again_if_that_is_lost),
+		cmocka_unit_test(it_asks_again_until_it_gets_that),
 		cmocka_unit_test(pressure_reclaims_and_ends),
 		cmocka_unit_test(the_programs_own_limit_comes_back),
 		cmocka_unit_test(a_child_asks_for_itself),

@@ -20,6 +20,7 @@
 #include "os/options/options.h"
 #include "os/report/report.h"
 #include "os/section.h"
+#include "percpu/drain.h"
 #include "percpu/sheaf.h"
 
 enum {
@@ -217,6 +218,29 @@ static void a_sheaf_of_wrong_ones(void **state)
 	kmem_cache_destroy(few);
 }
 
+/* A retired object that is freed, too, and whose slab returns meanwhile. */
+static void a_sheaf_without_its_object(void **state)
+{
+	struct kmem_cache *few = kmem_cache_create("few", 8192, NULL, SLAB_NO_MERGE);
+	void *object;
+
+	(void)state;
+	assert_non_null(few);
+	pin((unsigned int)sched_getcpu());
+	object = kmem_cache_alloc(few, GFP_KERNEL);
+	assert_non_null(object);
+	kmem_cache_free_rcu(few, object);
+	kmem_cache_free(few, object);
+	sheaf_drain(&few->sheaf);
+	assert_int_equal(slab_shrink(&few->sheaf.slab), 0);
+	capture_begin(&captured);
+	kvfree_rcu_barrier();
+	assert_int_equal(capture_end_deferred(&captured), 1);
+	assert_non_null(strstr(captured.text, "an earlier kfree_rcu(few, "));
+	assert_int_equal(kmem_cache_verify(few), 0);
+	kmem_cache_destroy(few);
+}
+
 /* Objects on their way to their node are looked at when their sheaf is full. */
 static void a_sheaf_for_another_node(void **state)
 {
@@ -283,6 +307,7 @@ int main(void)
 		cmocka_unit_test(collected_ones_are_looked_at),
 		cmocka_unit_test(a_renewed_spare_is_looked_at),
 		cmocka_unit_test(a_sheaf_of_wrong_ones),
+		cmocka_unit_test(a_sheaf_without_its_object),
 		cmocka_unit_test(a_sheaf_for_another_node),
 		cmocka_unit_test(blocks_of_the_library),
 	};

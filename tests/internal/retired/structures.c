@@ -170,6 +170,55 @@ static void a_forked_child_goes_on_without_lost_heads(void **state)
 	by_hand_pass();
 }
 
+static void *lock_and_vanish(void *queue)
+{
+	os_lock(&((struct rcu_queue *)queue)->lock);
+	return NULL;
+}
+
+/* The child of a fork that took no lock of this queue, because its cache was not active yet; a
+ * thread that does not exist in the child has locked it. */
+static void lose_a_queue(void)
+{
+	static struct item *items[MANY];
+	struct kmem_cache *s = make_items("rcu-locked", 0);
+	uint64_t waiting, passed;
+	struct rcu_queue *queue;
+	struct sheaf_rcu *rcu;
+	pthread_t thread;
+
+	fill(s, items, MANY);
+	for (unsigned int i = 0; i < MANY / 2; i++)
+		kfree_rcu(items[i], rcu);
+	rcu = sheaf_rcu_of(&s->sheaf);
+	queue = rcu_queue_from(rcu, 0);
+	CHECK(queue && !rcu_queue_is_empty(queue));
+	grace_hold(rcu->user.grace);
+	/* Neither a queue that is not locked, nor one that fork() locked. */
+	CHECK(sheaf_rcu_reset_in_child() == 0);
+	sheaf_rcu_act_on_locks(os_lock_for_fork);
+	CHECK(sheaf_rcu_reset_in_child() == 0);
+	sheaf_rcu_act_on_locks(os_unlock_after_fork);
+	CHECK(!rcu_queue_is_empty(queue));
+	CHECK(pthread_create(&thread, NULL, lock_and_vanish, queue) == 0);
+	pthread_join(thread, NULL);
+	CHECK(sheaf_rcu_reset_in_child() == 1);
+	CHECK(rcu_queue_is_empty(queue) && !os_lock_held(&queue->lock));
+	grace_let_go(rcu->user.grace);
+	for (unsigned int i = MANY / 2; i < MANY; i++)
+		kfree_rcu(items[i], rcu);
+	kvfree_rcu_barrier();
+	sheaf_rcu_count(&s->sheaf, &waiting, &passed);
+	CHECK(waiting == 0);
+}
+
+static void a_forked_child_empties_a_locked_queue(void **state)
+{
+	(void)state;
+	needs(NEED_SHEAVES);
+	assert_int_equal(in_child(lose_a_queue), 0);
+}
+
 /* Threads that lose their CPUs after they took the numbers of their batches and before call(). */
 static struct {
 	pthread_t waits; /* goes on */
@@ -439,6 +488,7 @@ int test_structures(void)
 		cmocka_unit_test(drains_take_what_had_passed),
 		cmocka_unit_test(few_grace_periods_while_little_waits),
 		cmocka_unit_test(a_forked_child_goes_on_without_lost_heads),
+		cmocka_unit_test(a_forked_child_empties_a_locked_queue),
 		cmocka_unit_test(who_waits_needs_nobody_else),
 		cmocka_unit_test(too_much_is_counted_and_reported),
 		cmocka_unit_test(too_much_without_sheaves_is_counted),

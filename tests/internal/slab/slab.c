@@ -677,6 +677,45 @@ static void bits_seen_later(void **state)
 	slab_cache_exit(&cache);
 }
 
+/* A call that may not wait looks at a few slabs only, however many are listed. */
+static void bits_of_many_seen_later(void **state)
+{
+	struct slab_request request = request_of(1024);
+	struct slab *slabs[20], *slab;
+	static void *objects[20 * 64];
+	struct slab_cache cache;
+	uint64_t bits[20];
+	unsigned int n;
+	void *object;
+
+	(void)state;
+	assert_true(slab_cache_init(&cache, &request));
+	cache.min_partial = 20;
+	n = 20u * cache.oo.objects;
+	assert_true(cache.oo.objects <= 64);
+	assert_int_equal(slab_take(&cache, 0, SLAB_THIS_NODE, objects, n), n);
+	slab_give(&cache, objects, n, "test");
+	slab = partial_slab(cache.nodes[0], cache.nodes[0]->first);
+	for (unsigned int i = 0; i < 20; i++) {
+		assert_non_null(slab);
+		slabs[i] = slab;
+		bits[i] = slab->bits;
+		slab = partial_slab(cache.nodes[0], slab->next);
+	}
+	for (unsigned int i = 0; i < 19; i++)
+		slabs[i]->bits = 0;
+	assert_false(slab_take_try(&cache, 0, &object));
+	slabs[1]->bits = bits[1];
+	assert_true(slab_take_try(&cache, 0, &object));
+	assert_ptr_equal(page_slab(object), slabs[1]);
+	slab_give(&cache, &object, 1, "test");
+	for (unsigned int i = 0; i < 19; i++)
+		slabs[i]->bits = bits[i];
+	assert_int_equal(count_in_use(&cache), 0);
+	assert_int_equal(slab_shrink(&cache), 0);
+	slab_cache_exit(&cache);
+}
+
 /* A child of fork() finds the slabs to list by their states, and leaves out full ones. */
 static void listed_again(void **state)
 {
@@ -720,6 +759,7 @@ int test_slab(void)
 		cmocka_unit_test(small_slabs),
 		cmocka_unit_test(refused_pages_stay_clean),
 		cmocka_unit_test(bits_seen_later),
+		cmocka_unit_test(bits_of_many_seen_later),
 		cmocka_unit_test(listed_again),
 	};
 
