@@ -8,8 +8,8 @@
  *   above         a mapping (page/map.h)         a table by 2 MiB of address
  *
  * A family (kmem_buckets) has a cache for each size class, made when it is first needed. kmalloc()
- * has one family; with random_kmalloc_caches twice that many, the partitions; and one for charged
- * blocks. Programs may have more (buckets.c).
+ * has one for charged blocks and one for others, or with random_kmalloc_caches=N 2 N for others:
+ * the partitions. Programs may have more (buckets.c).
  *
  * A token, a number of 64 bits, selects a partition: equal tokens the same one, others one by a
  * secret of the process. It is the compiler's number for the type of the block, in the upper half

@@ -32,6 +32,11 @@ ENTRY void *call_kmalloc(size_t size)
 	return kmalloc(size, GFP_KERNEL);
 }
 
+ENTRY void *call___kmalloc_token(size_t size)
+{
+	return __kmalloc_token(size, GFP_KERNEL, UINT64_MAX);
+}
+
 ENTRY void *call_kzalloc(size_t size)
 {
 	return kzalloc(size, GFP_KERNEL);
