@@ -237,9 +237,14 @@ SHEAF_PUBLIC bool mas_nomem(struct ma_state *mas, gfp_t gfp)
 
 SHEAF_PUBLIC void *mas_erase(struct ma_state *mas)
 {
+	unsigned long index = mas->index, last = mas->last;
 	void *entry = mas_walk(mas);
 
-	if (entry && mas_store_gfp(mas, NULL, GFP_KERNEL))
-		return NULL;
-	return entry;
+	if (entry)
+		return mas_store_gfp(mas, NULL, GFP_KERNEL) ? NULL : entry;
+	mas->index = index;
+	mas->last = last;
+	if (mas->status == ma_active)
+		mas_reset(mas);
+	return NULL;
 }

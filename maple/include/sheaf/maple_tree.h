@@ -491,8 +491,8 @@ void *mas_store(struct ma_state *mas, void *entry) SHEAF_SYMBOL(mas_store);
 int mas_store_gfp(struct ma_state *mas, void *entry, gfp_t gfp) SHEAF_SYMBOL(mas_store_gfp);
 
 /*
- * Like mtree_erase(), at mas->index; index ... last becomes the whole resulting gap. If it returns
- * NULL, mas_error() returns -ENOMEM if there was no memory.
+ * Like mtree_erase(), at mas->index; index ... last becomes the whole resulting gap, or stays if
+ * there is no entry. If it returns NULL, mas_error() returns -ENOMEM if there was no memory.
  */
 void *mas_erase(struct ma_state *mas) SHEAF_SYMBOL(mas_erase);
 

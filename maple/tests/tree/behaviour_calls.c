@@ -390,7 +390,7 @@ static void nothing(void **state)
 		{SET(7)},
 		{ENDS(mas_prev, 0, nothing_at_all, ma_none)},
 		{SET(7)},
-		{ENDS(erase, 0, nothing_at_all, ma_none)},
+		{ENDS(erase, 0, RANGE(7, 7, NULL), ma_none)},
 		{SET(7)},
 		{ENDS(store_null, 9, RANGE(7, 9, NULL), ma_start)},
 	};

@@ -129,6 +129,9 @@ static void do_erase(struct run *r, const struct op *op)
 	void *entry = m->cells[c].entry;
 
 	place_walk(r, &place, op->index);
+	if (!entry) /* its range and no place, but for that there may be none */
+		place = (struct place){op->index, op->index,
+				       place.status == ma_none ? ma_none : ma_start};
 	if (op->flag) {
 		TELL("mtree_erase(&mt, %luUL);", op->index);
 		CHECK(mtree_erase(&r->tree, op->index) == entry);
