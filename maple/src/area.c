@@ -26,6 +26,7 @@
 
 /* The way down: for each level above the leaves, the node and the slot taken in it. */
 struct way {
+	const struct maple_tree *mt;
 	unsigned int height;
 	struct {
 		enode_t e;
@@ -64,7 +65,7 @@ static __attribute__((noinline)) unsigned long after_leaf(const struct way *way,
 		l++;
 	if (l > way->height)
 		return 0;
-	return free_at_start(child(way->at[l].e, way->at[l].slot + 1), max);
+	return free_at_start(way->mt, child(way->at[l].e, way->at[l].slot + 1), max);
 }
 
 /* Cut the run first ... last, which this leaf owns, at the limit. */
@@ -254,20 +255,22 @@ INLINE enode_t next_large(struct way *way, unsigned int level, unsigned long siz
 }
 
 /* The gap stored for the path's leaf was larger than its longest run. */
-static __attribute__((noinline)) void correct(const struct maple_tree *mt, const struct way *way)
+static __attribute__((noinline)) void correct(const struct way *way)
 {
 	struct path path;
 
-	path_walk(&path, mt, leaf_min(way));
-	gap_correct(&path);
+	path_walk(&path, way->mt, leaf_min(way));
+	gap_correct(way->mt, &path);
 }
 
 INLINE bool search_tree(const struct maple_tree *mt, struct wanted *w, bool highest)
 {
 	enode_t e = (enode_t)mt->ma_root;
+	unsigned int level;
 	struct way way;
-	unsigned int level = follow_limit(&way, &e, w, highest);
 
+	way.mt = mt;
+	level = follow_limit(&way, &e, w, highest);
 	if (level == 0) {
 		const struct maple_node *leaf = node_of(e);
 		unsigned int i =
@@ -283,7 +286,7 @@ INLINE bool search_tree(const struct maple_tree *mt, struct wanted *w, bool high
 
 		if (search_leaf(&way, e, i, w, highest))
 			return true;
-		correct(mt, &way);
+		correct(&way);
 		level = 1;
 	}
 	return false;

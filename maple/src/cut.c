@@ -217,7 +217,7 @@ void cut_split(struct store *st)
 	if (st->keep > st->first) {
 		mas->max = max;
 		mas->seen = leaf->meta;
-		store_plan(st, mas, st->entry);
+		store_plan(st, mas, st->entry, true);
 		mas->store_type = wr_split_store;
 		leaf_store(st);
 	}

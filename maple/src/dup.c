@@ -79,7 +79,7 @@ static int replace_entries(const struct dup *d, struct maple_node *copy,
 {
 	void *entries[LEAF_SLOTS + 1], **to = copy->range.slot, *const *from = leaf->range.slot;
 	unsigned int n = gather(leaf, entries), at = 0;
-	int error = d->ops->copy(entries, n, d->arg);
+	int error = likely(n) ? d->ops->copy(entries, n, d->arg) : 0;
 	bool low = false;
 
 	if (unlikely(error))
@@ -205,6 +205,7 @@ static int dup_tree(const struct dup *d, struct maple_tree *from, struct maple_t
 	if (error)
 		return error;
 	to->ma_flags = from->ma_flags;
+	to->__ma_unjoined = from->__ma_unjoined;
 	store_release(&to->ma_root, root);
 	return 0;
 }
@@ -262,6 +263,7 @@ SHEAF_PUBLIC void __mt_destroy(struct maple_tree *mt)
 	enode_t e = (enode_t)root;
 
 	store_release(&mt->ma_root, NULL);
+	mt->__ma_unjoined = 0;
 	mt->ma_flags &= ~MT_FLAGS_ALLOC_WRAPPED;
 	if (!is_node(root))
 		return;

@@ -9,10 +9,10 @@
  * an inner node is always the longest of those stored in it.
  *
  * A run is a maximal sequence of free slots; its length is the sum of theirs. It may begin in one
- * leaf and continue in the next, but no further, because no leaf is entirely free. The leaf where
- * the run begins owns all of it: the search for a run looks at each leaf's last free slots together
- * with the next leaf's first ones. The next leaf also counts its own part, which is never longer
- * than the run.
+ * leaf and continue in the next, and further only over leaves without an entry (empty.c). The leaf
+ * where the run begins owns all of it: the search for a run looks at each leaf's last free slots
+ * together with the next leaf's first ones. The next leaf also counts its own part, and a leaf
+ * without an entry what follows it, too, which is never longer than the run.
  *
  *        leaf A                       leaf B
  *     | a |free| b | free | free... | ....free | free | c | ...
@@ -52,17 +52,21 @@ unsigned long node_gap(const struct maple_node *node)
 	return longest;
 }
 
-unsigned long free_at_start(enode_t e, unsigned long before)
+unsigned long free_at_start(const struct maple_tree *mt, enode_t e, unsigned long before)
 {
 	const struct maple_node *leaf;
 
 	while (level_of(e))
 		e = child(e, 0);
 	leaf = node_of(e);
-	return leaf->range.slot[0] ? 0 : leaf->range.pivot[free_first(leaf)] - before;
+	if (leaf->range.slot[0])
+		return 0;
+	if (unlikely(!end_of(leaf)))
+		return free_over(mt, before + 1);
+	return leaf->range.pivot[free_first(leaf)] - before;
 }
 
-unsigned long free_after(const struct path *path)
+unsigned long free_after(const struct maple_tree *mt, const struct path *path)
 {
 	unsigned int up = 1;
 
@@ -70,27 +74,7 @@ unsigned long free_after(const struct path *path)
 		up++;
 	if (up > path->height)
 		return 0;
-	return free_at_start(child(path->at[up].e, path->at[up].offset + 1), path->at[0].max);
-}
-
-unsigned long free_before(const struct path *path)
-{
-	const struct maple_node *leaf;
-	unsigned int up = 1, end;
-	enode_t e;
-
-	while (up <= path->height && path->at[up].offset == 0)
-		up++;
-	if (up > path->height)
-		return 0;
-	e = child(path->at[up].e, path->at[up].offset - 1);
-	while (level_of(e))
-		e = child(e, end_of(node_of(e)));
-	leaf = node_of(e);
-	end = end_of(leaf);
-	if (leaf->range.slot[end])
-		return 0;
-	return path->at[0].min - 1 - leaf->range.pivot[free_last(leaf, end) - 1];
+	return free_at_start(mt, child(path->at[up].e, path->at[up].offset + 1), path->at[0].max);
 }
 
 void gap_set(struct path *path, unsigned int level, unsigned long gap)
@@ -113,20 +97,20 @@ void gap_set(struct path *path, unsigned int level, unsigned long gap)
 	}
 }
 
-void gap_correct(struct path *path)
+void gap_correct(const struct maple_tree *mt, struct path *path)
 {
 	const struct step *leaf = &path->at[0];
 
-	gap_set(path, 1, leaf_gap(node_of(leaf->e), leaf->min, leaf->max, free_after(path)));
+	gap_set(path, 1, leaf_gap(node_of(leaf->e), leaf->min, leaf->max, free_after(mt, path)));
 }
 
-void gap_fix_before(const struct path *path)
+void gap_fix_before(const struct maple_tree *mt, struct path *path)
 {
-	struct path before;
+	const struct step *leaf = &path->at[0];
 
-	if (!free_before(path))
-		return;
-	path_copy(&before, path);
-	path_prev(&before, 0);
-	gap_correct(&before);
+	do {
+		if (!path_prev(path, 0) || slots(leaf->e)[leaf->offset])
+			return;
+		gap_correct(mt, path);
+	} while (unlikely(is_empty_leaf(node_of(leaf->e))));
 }

@@ -131,7 +131,11 @@ void gather_leaves(struct store *st)
 	items->min = level->left ? level->left_min : lo->min;
 	if (level->left)
 		add_leaf(items, node_of(level->left), lo->min - 1);
-	add_store(st, node_of(lo->e), 0, node_of(hi->e), hi->max);
+	if (unlikely(st->empty_before))
+		add_entry(items, lo->min + st->empty_before - 1, NULL);
+	add_store(st, node_of(lo->e), 0, node_of(hi->e), hi->max - st->empty_after);
+	if (unlikely(st->empty_after))
+		add_entry(items, hi->max, NULL);
 	if (level->right)
 		add_leaf(items, node_of(level->right), level->right_max);
 }

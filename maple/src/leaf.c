@@ -33,9 +33,10 @@ static unsigned long after_leaf(struct store *st)
 		return 0;
 	if (mas->parent_offset == end_of(node_of(mas->parent))) {
 		store_way(st);
-		return free_after(&st->lo);
+		return free_after(mas->tree, &st->lo);
 	}
-	return free_at_start(child(mas->parent, (unsigned int)mas->parent_offset + 1), mas->max);
+	return free_at_start(mas->tree, child(mas->parent, (unsigned int)mas->parent_offset + 1),
+			     mas->max);
 }
 
 /* The leaf now has a run of this length. */
@@ -67,7 +68,8 @@ static void raise_before(struct store *st)
 			return;
 	}
 	store_way(st);
-	gap_fix_before(&st->lo);
+	gap_fix_before(mas->tree, &st->lo);
+	st->has_way = false;
 }
 
 /* The leaf has this run now. */
@@ -269,6 +271,8 @@ static void note_stored(struct store *st)
 {
 	if (st->entry)
 		return;
+	if (unlikely(st->mas->tree->__ma_unjoined))
+		leaf_emptied(st->mas);
 	whole_run(st);
 	note_freed(st);
 }
@@ -325,6 +329,7 @@ void root_store(struct store *st)
 		node->meta = n;
 		store_release(&mt->ma_root, (void *)encode(node, 0, false));
 	}
+	mt->__ma_unjoined = 0;
 	if (is_node(root))
 		subtree_retire(mt, (enode_t)root);
 }

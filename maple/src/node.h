@@ -19,8 +19,9 @@
  *     search counts those below an index and needs no end.
  *  2. Slots from end + 1 on are NULL, gaps 0. But slot 15 of a leaf that was cut is XA_ZERO_ENTRY.
  *  3. NULLs may be neighbours: they are one run of free indices, and the borders between them mean
- *     nothing. A leaf may begin or end with NULL. Every leaf has an entry: instead of a root that
- *     is all NULL, the tree has no node. So a run is in two leaves at most.
+ *     nothing. A leaf may begin or end with NULL. Some leaf has an entry: instead of a root that is
+ *     all NULL, the tree has no node. Unless an erase was refused nodes (empty.c), every leaf has
+ *     one, and a run is in two leaves at most.
  *  4. gap[i] of a leaf is at least its longest run of free indices; of an inner node it is the
  *     longest gap in it. A run at the end of a leaf includes its continuation in the next leaf; a
  *     run at the beginning of a leaf counts only within the leaf.
@@ -151,6 +152,12 @@ static inline unsigned long *gaps(enode_t e)
 static inline unsigned int end_of(const struct maple_node *node)
 {
 	return load_relaxed(&node->meta) & META_END;
+}
+
+/* A leaf without an entry is one free slot (empty.c). */
+static inline bool is_empty_leaf(const struct maple_node *leaf)
+{
+	return !end_of(leaf) && !leaf->range.slot[0];
 }
 
 /* How many slots a leaf may have. */

@@ -253,8 +253,11 @@ static void plan_rebuild(struct store *st, enum store_type type)
  * alone. */
 static bool plan_join(struct store *st)
 {
+	if (unlikely(st->alone))
+		return false;
 	plan_rebuild(st, wr_rebalance);
-	return KERNEL_RULES || !st->nodes || st->level[0].left || st->level[0].right;
+	return KERNEL_RULES || !st->nodes || st->level[0].left || st->level[0].right ||
+	       st->empty_before || st->empty_after;
 }
 
 static inline unsigned int count_after(const struct store *st, unsigned int old_end)
@@ -439,11 +442,22 @@ static inline bool is_in_run(const struct store *st, unsigned int end)
 	return !slot[0] && ((st->first < end && !slot[1]) || (st->first > 0 && !slot[-1]));
 }
 
+/* Once an erase was refused nodes, a leaf with few entries joins a neighbour at any later store. */
+static __attribute__((noinline)) bool plan_unjoined(struct store *st, unsigned int old_end)
+{
+	unsigned int shape = shape_after(st, null_slots(st->mas->node), old_end);
+
+	return st->entry && st->mas->parent && __builtin_popcount(shape) < (int)LEAF_FEW + 2 &&
+	       plan_join(st);
+}
+
 static inline void plan_leaf(struct store *st)
 {
 	const struct maple_node *leaf = st->mas->node;
 	unsigned int old_end = end_of(leaf), count;
 
+	if (unlikely(st->mas->tree->__ma_unjoined) && plan_unjoined(st, old_end))
+		return;
 	st->compact = leaf->meta & META_CUT;
 	if (KERNEL_RULES && !st->entry)
 		widen_free(st, leaf, st->mas->max);
@@ -463,7 +477,7 @@ static inline void plan_leaf(struct store *st)
 	}
 }
 
-void store_plan(struct store *st, struct ma_state *mas, void *entry)
+void store_plan(struct store *st, struct ma_state *mas, void *entry, bool alone)
 {
 	unsigned long index = mas->index;
 
@@ -473,6 +487,7 @@ void store_plan(struct store *st, struct ma_state *mas, void *entry)
 	st->index = index;
 	st->last = mas->last;
 	st->has_way = false;
+	st->alone = alone;
 	st->keep = 0;
 	if (unlikely(!is_node(mas->tree->ma_root))) {
 		plan_root(st);

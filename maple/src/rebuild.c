@@ -63,7 +63,7 @@ static unsigned long free_from(const struct maple_tree *mt, unsigned long index)
 	struct path path;
 
 	path_walk(&path, mt, index);
-	return free_at_start(path.at[0].e, index - 1);
+	return free_at_start(mt, path.at[0].e, index - 1);
 }
 
 /* The length of the free run that begins at this item, in the next new leaf or in the leaf after
@@ -163,6 +163,8 @@ static void publish(struct store *st, const struct built *built)
 	if (!st->in_place) {
 		old = (enode_t)mt->ma_root;
 		store_release(&mt->ma_root, built->n ? built->slot[0] : NULL);
+		if (!built->n)
+			mt->__ma_unjoined = 0;
 		retire_rebuilt(st, old, 0, ULONG_MAX);
 		return;
 	}
@@ -201,6 +203,6 @@ void rebuild(struct store *st)
 		struct path path;
 
 		path_walk(&path, mt, min);
-		gap_fix_before(&path);
+		gap_fix_before(mt, &path);
 	}
 }

@@ -38,6 +38,18 @@ static void take_right(struct store *st, unsigned int l, const struct path *way)
 		st->hi.at[up] = way->at[up];
 }
 
+/* How many items a neighbour gives. After a refused erase that may be few of many slots. */
+static unsigned int items_of(const struct store *st, enode_t e)
+{
+	const struct maple_node *node = node_of(e);
+	unsigned int end = end_of(node), nulls;
+
+	if (likely(!st->mas->tree->__ma_unjoined) || level_of(e))
+		return end + 1;
+	nulls = null_slots(node);
+	return end + 1 - (unsigned int)__builtin_popcount(nulls & nulls >> 1 & ((1u << end) - 1));
+}
+
 /*
  * n items are too many or too few for a node of this level: join a neighbour, preferably a sibling,
  * if both together have at most `room` items. With `must`, join any neighbour, because n items must
@@ -55,9 +67,9 @@ static bool take_neighbour(struct store *st, unsigned int l, unsigned int n, uns
 	path_copy(&before, &st->lo);
 	path_copy(&after, &st->hi);
 	if ((left_sibling || must || !right_sibling) && path_prev(&before, l))
-		left_n = end_of(node_of(before.at[l].e)) + 1;
+		left_n = items_of(st, before.at[l].e);
 	if ((right_sibling || must || !left_sibling) && path_next(&after, l))
-		right_n = end_of(node_of(after.at[l].e)) + 1;
+		right_n = items_of(st, after.at[l].e);
 	if (left_n == UINT_MAX && right_n == UINT_MAX)
 		return false;
 	left = left_n == right_n ? left_sibling : left_n < right_n;
@@ -79,15 +91,21 @@ static unsigned int leaves_for(unsigned int n, bool shared)
 static void plan_leaves(struct store *st)
 {
 	bool one_leaf = st->lo.at[0].e == st->hi.at[0].e, nothing, few, many, shared = false;
+	bool unjoined = st->mas->tree->__ma_unjoined;
 	struct items *items = &st->items;
 
 	st->level[0].left = st->level[0].right = 0;
+	st->empty_before = st->empty_after = 0;
+	if (unlikely(unjoined))
+		take_empty(st);
 	items->n = st->end + 1; /* known if the leaf is split */
 	many = st->type == wr_split_store && abs(st->skew) < 2;
 	if (!many)
 		gather_leaves(st);
 	nothing = items->n == 1 && !items->slot[0];
-	few = items->n < LEAF_FEW && (!one_leaf || items->n < end_of(node_of(st->lo.at[0].e)) + 1);
+	/* After a refused erase a leaf that had few joins one even if the store adds two. */
+	few = items->n < LEAF_FEW + 2u * unjoined &&
+	      (!one_leaf || unjoined || items->n < end_of(node_of(st->lo.at[0].e)) + 1);
 	if ((nothing || few) && take_neighbour(st, 0, items->n, JOIN_ROOM(LEAF_SLOTS), nothing)) {
 		gather_leaves(st);
 		st->skew = 0;

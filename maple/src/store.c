@@ -23,8 +23,12 @@ static void cover_after(struct ma_state *mas)
 		return;
 	}
 	leaf = node_of(child(mas->parent, (unsigned int)mas->parent_offset + 1));
-	if (!leaf->range.slot[0])
+	if (leaf->range.slot[0])
+		return;
+	if (likely(end_of(leaf)))
 		mas->last = leaf->range.pivot[free_first(leaf)];
+	else
+		mas_join_after(mas);
 }
 
 static void cover_before(struct ma_state *mas)
@@ -40,8 +44,12 @@ static void cover_before(struct ma_state *mas)
 	}
 	leaf = node_of(child(mas->parent, (unsigned int)mas->parent_offset - 1));
 	end = end_of(leaf);
-	if (!leaf->range.slot[end])
+	if (leaf->range.slot[end])
+		return;
+	if (likely(end))
 		mas->index = leaf->range.pivot[free_last(leaf, end) - 1] + 1;
+	else
+		mas_join_before(mas);
 }
 
 /*
@@ -141,6 +149,22 @@ static inline bool store_exact(struct store *st, struct ma_state *mas, void *ent
 	return true;
 }
 
+/* Refused nodes: a store that should join leaves does without, if it needs no node then. So an
+ * erase, which always can, does not fail. */
+static __attribute__((noinline)) int store_alone(struct store *st)
+{
+	struct ma_state *mas = st->mas;
+
+	if (st->type == wr_rebalance)
+		store_plan(st, mas, st->entry, true);
+	if (st->nodes)
+		return mas_fail(mas, -ENOMEM);
+	mas->tree->__ma_unjoined = 1;
+	tell_stored(mas->tree);
+	store_commit(st);
+	return 0;
+}
+
 static int store_entry(struct ma_state *mas, void *entry, gfp_t gfp, const char *call)
 {
 	struct store st;
@@ -150,9 +174,9 @@ static int store_entry(struct ma_state *mas, void *entry, gfp_t gfp, const char 
 		return mas_fail(mas, -EINVAL);
 	if (store_exact(&st, mas, entry))
 		return 0;
-	store_plan(&st, mas, entry);
-	if (st.nodes && st.nodes > nodes_in_hand(mas) && nodes_get(mas, st.nodes, gfp))
-		return mas_fail(mas, -ENOMEM);
+	store_plan(&st, mas, entry, false);
+	if (st.nodes && st.nodes > nodes_in_hand(mas) && unlikely(nodes_get(mas, st.nodes, gfp)))
+		return store_alone(&st);
 	tell_stored(mas->tree);
 	store_commit(&st);
 	return 0;
@@ -188,7 +212,7 @@ SHEAF_PUBLIC int mas_preallocate(struct ma_state *mas, void *entry, gfp_t gfp)
 	if (entry && is_exact_place(mas))
 		mas->store_type = *mas->at == entry ? wr_none : wr_exact_fit;
 	else
-		store_plan(&st, mas, entry);
+		store_plan(&st, mas, entry, false);
 	/* Leave the caller's state as if nothing was found. */
 	mas->status = status;
 	mas->prepared = mas->node;
@@ -241,7 +265,7 @@ SHEAF_PUBLIC void *mas_erase(struct ma_state *mas)
 	void *entry = mas_walk(mas);
 
 	if (entry)
-		return mas_store_gfp(mas, NULL, GFP_KERNEL) ? NULL : entry;
+		return mas_store_gfp(mas, NULL, GFP_NOWAIT) ? NULL : entry;
 	mas->index = index;
 	mas->last = last;
 	if (mas->status == ma_active)

@@ -23,6 +23,7 @@ static pthread_mutex_t *mutex_of(struct maple_tree *mt)
 SHEAF_PUBLIC void mt_init_flags(struct maple_tree *mt, unsigned int flags)
 {
 	mt->ma_root = NULL;
+	mt->__ma_unjoined = 0;
 	mt->ma_flags = flags;
 	mt->ma_external_lock = NULL;
 	pthread_mutex_init(mutex_of(mt), NULL);

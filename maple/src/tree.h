@@ -7,7 +7,7 @@
  *     gap.c    gaps: stored; area.c: searched      rebuild.c stores that change several nodes
  *     leaf.c   stores of one leaf                  plan.c    what a store will do
  *     insert.c    part of leaf.c             rebuild_plan.c, items.c   parts of rebuild.c
- *     cut.c    a split that keeps the leaf
+ *     cut.c    a split that keeps the leaf     empty.c   leaves without an entry
  *     store.c  the mas_ calls that store           tree.c    the mtree_ and mt_ calls
  *     dup.c    copy and destroy                    validate.c, dump.c, svg.c, misuse.c
  *     say.c    lines about misuse            symbols.c what the header inlines
@@ -122,7 +122,8 @@ unsigned long leaf_gap(const struct maple_node *leaf, unsigned long min, unsigne
 		       unsigned long after);
 /* The longest gap in an inner node's slots. */
 unsigned long node_gap(const struct maple_node *node);
-/* The last slot of the run that begins a leaf; the first slot of the run that ends it. */
+/* The last slot of the run that begins a leaf; the first slot of the run that ends it. The leaf has
+ * an entry. */
 static inline unsigned int free_first(const struct maple_node *leaf)
 {
 	unsigned int i = 0;
@@ -141,17 +142,16 @@ static inline unsigned int free_last(const struct maple_node *leaf, unsigned int
 
 /* The number of free indices after `before`: e is the next leaf, or an inner node with that leaf
  * first. */
-unsigned long free_at_start(enode_t e, unsigned long before);
-/* The number of free indices right after the path's leaf; right before it. */
-unsigned long free_after(const struct path *path);
-unsigned long free_before(const struct path *path);
+unsigned long free_at_start(const struct maple_tree *mt, enode_t e, unsigned long before);
+/* The number of free indices right after the path's leaf. */
+unsigned long free_after(const struct maple_tree *mt, const struct path *path);
 /* Set the gap of the child in slot at[level].offset of the path's node at this level. */
 void gap_set(struct path *path, unsigned int level, unsigned long gap);
 /* Set the gap stored for the path's leaf to the longest run that it owns. */
-void gap_correct(struct path *path);
+void gap_correct(const struct maple_tree *mt, struct path *path);
 /* The free run at the beginning of the path's leaf changed; its first part may be in the previous
- * leaf. */
-void gap_fix_before(const struct path *path);
+ * leaf. Moves the path. */
+void gap_fix_before(const struct maple_tree *mt, struct path *path);
 
 /* --- walk.c ---------------------------------------------------------------------------------- */
 
@@ -244,17 +244,20 @@ struct store {
 	unsigned int into;	 /* the slot that gets the entry, if that is in free slots */
 	unsigned int keep;	 /* how many slots stay in a leaf that is cut, or 0 */
 	struct maple_node *next; /* the next leaf, if it gets the other slots; or NULL */
-	unsigned int top;   /* the level that gets the new nodes, or the level of the new root */
-	bool in_place;	    /* the new nodes go into a slot, and are no new root */
-	int skew;	    /* > 0: it grows upwards, < 0: downwards; 2: at the end of the tree */
-	bool has_way;	    /* lo is known; a store in one leaf rarely needs it */
+	unsigned int top; /* the level that gets the new nodes, or the level of the new root */
+	bool in_place;	  /* the new nodes go into a slot, and are no new root */
+	int skew;	  /* > 0: it grows upwards, < 0: downwards; 2: at the end of the tree */
+	bool has_way;	  /* lo is known; a store in one leaf rarely needs it */
+	bool alone;	  /* joins no leaves */
+	unsigned long empty_before, empty_after; /* indices of empty leaves that rebuild.c joins */
 	struct path lo, hi; /* ways to index and, if in another leaf, to last */
 	struct level level[MAX_LEVELS];
 	struct items items;
 };
 
-/* plan.c: plan the store; set type and nodes. Walk the path lo if it is not known yet. */
-void store_plan(struct store *st, struct ma_state *mas, void *entry);
+/* plan.c: plan the store; set type and nodes. Walk the path lo if it is not known yet. `alone`: do
+ * not join leaves. */
+void store_plan(struct store *st, struct ma_state *mas, void *entry, bool alone);
 /* Go to the leaf of mas->index. Returns whether the range of its slot is that of the state. */
 bool is_exact_place(struct ma_state *mas);
 /* Plan to erase what is there. False: nothing is, or the leaf would have too few entries. */
@@ -271,6 +274,13 @@ void root_store(struct store *st);
  * have; `stays`: the entry can be inserted into the leaf. False: no such split is possible. */
 bool cut_plan(struct store *st, unsigned int count, bool stays);
 void cut_split(struct store *st);
+
+/* empty.c: NULL was stored in the state's leaf, which may have no entry now. */
+void leaf_emptied(const struct ma_state *mas);
+/* Join the empty leaves before and after those of a rebuild. */
+void take_empty(struct store *st);
+/* The number of free indices from this one on, with which an empty leaf begins. */
+unsigned long free_over(const struct maple_tree *mt, unsigned long index);
 
 /* rebuild.c: a store that does not fit into one leaf; the plan sets nodes and top. */
 void rebuild_plan(struct store *st);

@@ -71,7 +71,7 @@ static void prove_leaf(struct proof *proof, enode_t e)
 			fault(proof, e, "slot %u holds the reserved value %p", i, slot[i]);
 		empty = empty && !slot[i];
 	}
-	if (empty)
+	if (empty && (end || !proof->mt->__ma_unjoined))
 		fault(proof, e, "it holds nothing but a gap");
 }
 
@@ -83,7 +83,7 @@ static unsigned long longest_below(struct proof *proof, enode_t e, unsigned long
 	if (level_of(e))
 		return node_gap(node_of(e));
 	path_walk(&path, proof->mt, min);
-	return leaf_gap(node_of(e), min, max, free_after(&path));
+	return leaf_gap(node_of(e), min, max, free_after(proof->mt, &path));
 }
 
 /* The gap stored for a leaf may be too large. */

@@ -68,7 +68,8 @@ static inline bool xa_is_zero(const void *entry)
  * each store takes, is in another cache line, wherever the tree is. */
 struct maple_tree {
 	void *ma_root;
-	unsigned long __ma_apart[56 / sizeof(unsigned long)];
+	unsigned long __ma_unjoined; /* an erase was refused nodes: leaves may have no entry */
+	unsigned long __ma_apart[48 / sizeof(unsigned long)];
 	unsigned int ma_flags;
 	union {
 		uintptr_t ma_owner;	/* the thread that has the lock, or 0 */
@@ -80,7 +81,7 @@ struct maple_tree {
 /* The initial value of an empty tree with these MT_FLAGS_; an empty tree without flags. */
 #define MTREE_INIT(name, flags)                                                                    \
 	{                                                                                          \
-		NULL, {0}, (flags), {0},                                                           \
+		NULL, 0, {0}, (flags), {0},                                                        \
 		{                                                                                  \
 			0                                                                          \
 		}                                                                                  \
@@ -125,8 +126,9 @@ void *mtree_load(struct maple_tree *mt, unsigned long index) SHEAF_SYMBOL(mtree_
 /*
  * Store an entry (NULL erases) at one index, or at all of first ... last, and overwrite what was
  * there. Return 0, or -EINVAL (last < first, or a reserved entry) or -ENOMEM; if a call fails, the
- * tree is unchanged. Take the lock; allocate with the flags gfp. O(log n), plus O(nodes below) for
- * nodes that the range covers.
+ * tree is unchanged. NULL at exactly the indices of one range cannot fail, and an entry there needs
+ * no memory. Take the lock; allocate with the flags gfp. O(log n), plus O(nodes below) for nodes
+ * that the range covers.
  */
 int mtree_store(struct maple_tree *mt, unsigned long index, void *entry, gfp_t gfp)
 	SHEAF_SYMBOL(mtree_store);
@@ -141,8 +143,9 @@ int mtree_insert_range(struct maple_tree *mt, unsigned long first, unsigned long
 		       gfp_t gfp) SHEAF_SYMBOL(mtree_insert_range);
 
 /*
- * Remove the whole range that contains the index. Returns its entry, or NULL if there is no entry
- * or no memory; the tree is then unchanged. Takes the lock; allocates with GFP_KERNEL. O(log n).
+ * Remove the whole range that contains the index. Returns its entry, or NULL if there is none.
+ * Cannot fail: nodes are allocated with GFP_NOWAIT, to join leaves, and without memory that is done
+ * by a later store. Takes the lock. O(log n).
  */
 void *mtree_erase(struct maple_tree *mt, unsigned long index) SHEAF_SYMBOL(mtree_erase);
 
@@ -492,7 +495,7 @@ int mas_store_gfp(struct ma_state *mas, void *entry, gfp_t gfp) SHEAF_SYMBOL(mas
 
 /*
  * Like mtree_erase(), at mas->index; index ... last becomes the whole resulting gap, or stays if
- * there is no entry. If it returns NULL, mas_error() returns -ENOMEM if there was no memory.
+ * there is no entry.
  */
 void *mas_erase(struct ma_state *mas) SHEAF_SYMBOL(mas_erase);
 

@@ -16,6 +16,7 @@ int __wrap_nodes_get(struct ma_state *mas, unsigned int n, gfp_t gfp);
 int __wrap_nodes_alloc(unsigned int n, void **nodes, gfp_t gfp);
 
 static unsigned int refuse_in; /* this one is refused; 0: none */
+static bool refuse_all;
 static bool refused;
 static unsigned long refusals;
 static void (*meanwhile)(
@@ -23,7 +24,7 @@ static void (*meanwhile)(
 
 static bool refuse(void)
 {
-	if (refuse_in == 0 || --refuse_in > 0)
+	if (!refuse_all && (refuse_in == 0 || --refuse_in > 0))
 		return false;
 	refused = true;
 	refusals++;

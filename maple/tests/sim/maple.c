@@ -8,8 +8,9 @@
  * others read, so two fibres are enough. Stores are random, except stores in place, which cover
  * every border of some trees, appends, which cover leaves of every size, splits of leaves that are
  * cut, and stores where a reader goes from one node above the leaves to the next. Some cases have
- * two stores: a range is erased, and its indices are used with other borders. Then random schedules
- * of three readers and eight stores. maple_readers.h says what readers may see, maple_nodes.h which
+ * two stores: a range is erased, and its indices are used with other borders. In some trees erases
+ * were refused nodes, so that leaves have no entry, and more are. Then random schedules of three
+ * readers and eight stores. maple_readers.h says what readers may see, maple_nodes.h which
  * nodes may be freed.
  *
  * The same schedules must find each planted bug (enum plant), or the test fails: replaced nodes are
@@ -232,9 +233,9 @@ static void explore_borders(unsigned int shape)
 		last = model_last(m, second);
 		if (!m->cells[c].entry || !m->cells[second].entry)
 			continue;
-		stores[0] = (struct store_call){second - 1, last, m->cells[second].entry};
+		stores[0] = a_store(second - 1, last, m->cells[second].entry);
 		read_known(wr_slot_store, c, least(last + 2, CELLS - 1));
-		stores[0] = (struct store_call){c, second, m->cells[c].entry};
+		stores[0] = a_store(c, second, m->cells[c].entry);
 		read_known(wr_slot_store, c, least(last + 2, CELLS - 1));
 	}
 }
@@ -245,7 +246,7 @@ static void explore_appends(void)
 	for (unsigned int ranges = 1; ranges < 16; ranges++) {
 		make_dense(ranges);
 		nr_stores = 1;
-		stores[0] = (struct store_call){ranges + 4, ranges + 6, (void *)0x20000};
+		stores[0] = a_store(ranges + 4, ranges + 6, (void *)0x20000);
 		for (unsigned int at = ranges + 3; at < ranges + 9; at++)
 			read_known(wr_append, at, CELLS - 1);
 	}
@@ -266,8 +267,7 @@ static void explore_inserts(unsigned int shape)
 		for (unsigned int kind = 0; kind < 3; kind++) {
 			unsigned int from = kind == 1 ? c : c + 1, to = kind == 0 ? last : from;
 
-			stores[0] = (struct store_call){from, to,
-							sim_below(4) ? (void *)0x20000 : NULL};
+			stores[0] = a_store(from, to, sim_below(4) ? (void *)0x20000 : NULL);
 			for (unsigned int at = c; at <= last + 1; at++)
 				read_known(wr_insert, at, least(last + 6, CELLS - 1));
 		}
@@ -288,16 +288,40 @@ static void explore_runs(unsigned int shape)
 		last = model_last(m, c);
 		if (!m->cells[c].entry || !c || c == last)
 			continue;
-		stores[0] = (struct store_call){c, last, NULL};
+		stores[0] = a_store(c, last, NULL);
 		for (unsigned int from = c - 1; from <= last; from++) {
-			stores[1] = (struct store_call){from, least(from + 1, last + 1),
-							(void *)0x20000};
+			stores[1] = a_store(from, least(from + 1, last + 1), (void *)0x20000);
 			for (unsigned int at = c - 1; at <= last; at++)
 				read_known(wr_run_store, at, least(last + 2, CELLS - 1));
 		}
-		stores[1] = (struct store_call){model_first(m, c - 1), c, m->cells[c - 1].entry};
+		stores[1] = a_store(model_first(m, c - 1), c, m->cells[c - 1].entry);
 		read_known(wr_slot_store, c, least(last + 2, CELLS - 1));
 		read_known(wr_slot_store, last, least(last + 2, CELLS - 1));
+	}
+}
+
+/*
+ * A range is erased without nodes, and then its indices are stored to, without nodes or with them:
+ * a reader may be in a leaf that has no entry any more, or gets one again, or is joined.
+ */
+static void explore_erases(unsigned int shape)
+{
+	const struct model *m = &history.content[0];
+
+	make_tree(shape, shape % 2 ? MT_FLAGS_ALLOC_RANGE : 0);
+	for (unsigned int c = 0, last; c < CELLS - 4; c = last + 1) {
+		last = model_last(m, c);
+		if (!m->cells[c].entry)
+			continue;
+		stores[0] = (struct store_call){c, last, NULL, true};
+		nr_stores = 1;
+		read_known(wr_exact_fit, c, least(last + 20, CELLS - 1));
+		stores[1] = (struct store_call){c, last, (void *)0x20000, sim_below(2)};
+		if (sim_below(2))
+			stores[1] = a_store(c, c + 1, (void *)0x20000);
+		nr_stores = 2;
+		for (unsigned int type = wr_exact_fit; type < TYPES; type++)
+			read_known(type, c - least(c, 10), least(last + 20, CELLS - 1));
 	}
 }
 
@@ -314,7 +338,7 @@ static void explore_cuts(unsigned int shape)
 		last = model_last(m, c);
 		if (c == last || sim_below(2))
 			continue;
-		stores[0] = (struct store_call){at, at, (void *)0x20000};
+		stores[0] = a_store(at, at, (void *)0x20000);
 		read_known(wr_split_store, at - least(at, sim_below(9)),
 			   least(at + sim_below(12), CELLS - 1));
 		read_known(wr_split_store, at + sim_below(12), least(at + 20, CELLS - 1));
@@ -348,7 +372,7 @@ static void explore_nodes(unsigned int shape)
 			unsigned int at = c - least(c, 8) + sim_below(16);
 			enum store_type type;
 
-			stores[0] = (struct store_call){at, at + sim_below(2), (void *)0x20000};
+			stores[0] = a_store(at, at + sim_below(2), (void *)0x20000);
 			type = try_stores();
 			if (type == wr_none)
 				continue;
@@ -377,11 +401,13 @@ static int explore_all(void *unused)
 	for (unsigned int i = 2; i < 6; i++)
 		explore_borders(i);
 	explore_appends();
-	explore_runs(NR_SHAPES - 2);
+	for (unsigned int i = REFUSED_SHAPE; i < NR_SHAPES; i++)
+		explore_erases(i);
+	explore_runs(REFUSED_SHAPE - 2);
 	budget = usual > INSERT_BUDGET ? usual : INSERT_BUDGET;
 	for (unsigned int i = 1; i < 3; i++)
 		explore_inserts(i);
-	for (unsigned int i = 5; i < NR_SHAPES - 2; i++)
+	for (unsigned int i = 5; i < REFUSED_SHAPE - 2; i++)
 		explore_cuts(i);
 	for (unsigned int i = 6; i < 10; i++)
 		explore_nodes(i);

@@ -39,6 +39,7 @@ static unsigned int running;
 static uint32_t touched[NODES]; /* words that the store changes: a bit for each word of a node */
 static bool learning;
 enum plant planted;
+bool nodes_refused;
 
 /* The stores that a planted bug delays, in order. */
 static struct held held[MOST_HELD];
@@ -242,6 +243,8 @@ void word_store(void *at, uint64_t value)
 void *__kmem_cache_alloc(struct kmem_cache *s, gfp_t gfp)
 {
 	(void)s, (void)gfp;
+	if (nodes_refused)
+		return NULL;
 	if (nodes.used == NODES)
 		sim_fail("a run takes more than %d nodes", NODES);
 	nodes.state[nodes.used] = LIVE;
@@ -315,6 +318,8 @@ void kmem_cache_free_bulk(struct kmem_cache *s, size_t n, void **objects)
 struct slab_sheaf *kmem_cache_prefill_sheaf(struct kmem_cache *s, gfp_t gfp, unsigned int n)
 {
 	(void)s, (void)gfp;
+	if (nodes_refused)
+		return NULL;
 	the_sheaf.n = n;
 	return (struct slab_sheaf *)&the_sheaf;
 }

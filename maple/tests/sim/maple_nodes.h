@@ -30,6 +30,7 @@ enum plant {
 	NR_PLANTS
 };
 extern enum plant planted;
+extern bool nodes_refused; /* there are no nodes */
 
 /* Make all nodes but the tree's unused; save this state; restore it. */
 void nodes_begin(void);

@@ -14,14 +14,17 @@ unsigned int nr_stores;
 static const struct shape {
 	unsigned int ranges, width, gap; /* widths are 1 ... width and 0 ... gap */
 	bool ascending;
-	unsigned int erased; /* in how many is one erased again: free slots become neighbours */
-	bool rcu;	     /* stored beside readers: some leaves were cut */
+	/* In how many is one erased again: free slots become neighbours. From REFUSED_SHAPE on, all
+	 * others are erased, without nodes. */
+	unsigned int erased;
+	bool rcu; /* stored beside readers: some leaves were cut */
 } shapes[NR_SHAPES] = {
 	{0, 1, 0, true, 0, false},   {1, 3, 3, true, 0, false},	  {5, 4, 3, true, 0, false},
 	{16, 3, 0, true, 0, false},  {20, 3, 2, true, 0, false},  {60, 3, 2, true, 0, false},
 	{190, 2, 1, true, 0, false}, {60, 4, 0, false, 0, false}, {300, 2, 0, false, 0, false},
 	{100, 2, 0, false, 6, true}, {60, 3, 1, true, 0, true},	  {24, 3, 2, true, 2, false},
-	{60, 3, 1, true, 3, false},
+	{60, 3, 1, true, 3, false},  {90, 3, 1, true, 5, false},  {100, 2, 0, false, 4, true},
+	{90, 3, 1, true, 12, true},
 };
 
 static enum store_type store(const struct store_call *call)
@@ -30,8 +33,10 @@ static enum store_type store(const struct store_call *call)
 	MA_STATE(mas, &tree, cell_min(m, call->first), cell_max(m, call->last));
 
 	mtree_lock(&tree);
+	nodes_refused = call->refused;
 	if (mas_store_gfp(&mas, call->entry, GFP_KERNEL))
 		sim_fail("a store fails");
+	nodes_refused = false;
 	store_ends();
 	mtree_unlock(&tree);
 	return mas.store_type;
@@ -76,7 +81,7 @@ void make_dense(unsigned int ranges)
 {
 	make_empty(0);
 	for (unsigned int i = 0; i < ranges; i++) {
-		struct store_call call = {i, i, entry_of(i)};
+		struct store_call call = a_store(i, i, entry_of(i));
 
 		store(&call);
 		change(&history.content[0], &call);
@@ -95,7 +100,8 @@ void make_tree(unsigned int number, unsigned int flags)
 	for (unsigned int i = 0; i < shape->ranges; i++) {
 		unsigned int first = shape->ascending ? at + sim_below(shape->gap + 1)
 						      : sim_below(CELLS - shape->width);
-		struct store_call call = {first, first + sim_below(shape->width), entry_of(i)};
+		struct store_call call =
+			a_store(first, first + sim_below(shape->width), entry_of(i));
 
 		if (call.last >= CELLS - 1)
 			break;
@@ -104,9 +110,9 @@ void make_tree(unsigned int number, unsigned int flags)
 		change(m, &call);
 	}
 	for (unsigned int c = 0; shape->erased && c < CELLS; c = model_last(m, c) + 1) {
-		struct store_call call = {c, model_last(m, c), NULL};
+		struct store_call call = {c, model_last(m, c), NULL, number >= REFUSED_SHAPE};
 
-		if (!m->cells[c].entry || sim_below(shape->erased))
+		if (!m->cells[c].entry || !sim_below(shape->erased) == call.refused)
 			continue;
 		store(&call);
 		change(m, &call);
@@ -118,8 +124,8 @@ void make_tree(unsigned int number, unsigned int flags)
 struct store_call propose(const struct model *m, unsigned long number)
 {
 	unsigned int kind = sim_below(9), c = sim_below(CELLS), last = model_last(m, c);
-	struct store_call call = {c, least(c + sim_below(4), CELLS - 1),
-				  (void *)(0x20000 + 16 * number)};
+	struct store_call call =
+		a_store(c, least(c + sim_below(4), CELLS - 1), (void *)(0x20000 + 16 * number));
 
 	if (kind < 3) { /* a whole range is replaced, erased or extended */
 		call.first = model_first(m, c);
@@ -138,6 +144,7 @@ struct store_call propose(const struct model *m, unsigned long number)
 	}
 	if (kind == 1 || (kind > 3 && sim_below(3) == 0))
 		call.entry = NULL;
+	call.refused = kind == 1 && m->cells[c].entry && sim_below(2);
 	return call;
 }
 

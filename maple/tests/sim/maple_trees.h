@@ -6,12 +6,19 @@
 #include "../../src/store_type.h"
 #include "maple_readers.h"
 
-#define NR_SHAPES 13
+#define NR_SHAPES     16
+#define REFUSED_SHAPE 13 /* the first of the trees that have leaves without an entry */
 
 struct store_call {
 	unsigned int first, last; /* cells */
 	void *entry;
+	bool refused; /* it gets no nodes */
 };
+
+static inline struct store_call a_store(unsigned int first, unsigned int last, void *entry)
+{
+	return (struct store_call){first, last, entry, false};
+}
 
 extern struct maple_tree tree;
 extern struct store_call stores[MOST_STORES]; /* of the writer, one after the other */

@@ -93,6 +93,12 @@ static void begin_refusing(unsigned int n)
 	refused = false;
 }
 
+/* A store that should join leaves may do without the nodes. */
+static void check_error(int error)
+{
+	CHECK(!error || (refused && error == -ENOMEM));
+}
+
 static void store(void)
 {
 	unsigned int a = below(CELLS), b = a + below(below(4) ? 6 : CELLS);
@@ -106,7 +112,7 @@ static void store(void)
 		begin_refusing(n);
 		error = calls[which](cell_min(&model, a), cell_max(&model, b), entry);
 		refuse_in = 0;
-		CHECK(error == (refused ? -ENOMEM : 0));
+		check_error(error);
 		if (!error)
 			break;
 		check_tree(&tree);
@@ -115,30 +121,24 @@ static void store(void)
 	check_tree(&tree);
 }
 
+/* It does not fail, whether or not it is refused a node. */
 static void erase(void)
 {
 	unsigned int c = below(CELLS), first = model_first(&model, c), last = model_last(&model, c);
-	bool by_state = below(2);
+	MA_STATE(mas, &tree, cell_max(&model, c), cell_max(&model, c));
 	void *entry;
 
-	for (unsigned int n = 1;; n++) {
-		MA_STATE(mas, &tree, cell_max(&model, c), cell_max(&model, c));
-
-		begin_refusing(n);
-		if (by_state) {
-			mtree_lock(&tree);
-			entry = mas_erase(&mas);
-			mtree_unlock(&tree);
-			CHECK(mas_error(&mas) == (refused ? -ENOMEM : 0));
-		} else {
-			entry = mtree_erase(&tree, mas.index);
-		}
-		refuse_in = 0;
-		CHECK(entry == (refused ? NULL : model.cells[c].entry));
-		if (!refused)
-			break;
-		check_tree(&tree);
+	begin_refusing(below(2));
+	if (below(2)) {
+		mtree_lock(&tree);
+		entry = mas_erase(&mas);
+		mtree_unlock(&tree);
+		CHECK(mas_error(&mas) == 0);
+	} else {
+		entry = mtree_erase(&tree, mas.index);
 	}
+	refuse_in = 0;
+	CHECK(entry == model.cells[c].entry);
 	if (entry)
 		model_store(&model, first, last, NULL);
 	check_tree(&tree);
@@ -162,7 +162,7 @@ static void insert(void)
 		error = mtree_insert_range(&tree, cell_min(&model, a), cell_max(&model, b), entry,
 					   GFP_KERNEL);
 		refuse_in = 0;
-		CHECK(error == (refused ? -ENOMEM : 0));
+		check_error(error);
 		if (!error)
 			break;
 		check_tree(&tree);
@@ -187,7 +187,7 @@ static void allocate(void)
 		error = (highest ? mtree_alloc_rrange : mtree_alloc_range)(
 			&tree, &at, entry, model.width, min, max, GFP_KERNEL);
 		refuse_in = 0;
-		CHECK(error == (refused ? -ENOMEM : 0));
+		check_error(error);
 		if (!error)
 			break;
 		CHECK(at == 1);
@@ -212,8 +212,8 @@ static void allocate_cyclic(void)
 		refuse_in = 0;
 		if (error == -EBUSY)
 			return;
-		CHECK(refused ? error == -ENOMEM : error >= 0);
-		if (!refused)
+		check_error(error < 0 ? error : 0);
+		if (error >= 0)
 			break;
 		CHECK(at == ULONG_MAX && next == last);
 		check_tree(&tree);

@@ -38,6 +38,7 @@ void op_make(struct op *op, uint64_t *random, const struct model *m, const struc
 	op->steps = (unsigned char)(1 + random_below(random, 4));
 	op->with_entry = random_below(random, 100) < taste->fill;
 	op->flag = random_below(random, 2);
+	op->refused = random_below(random, 100) < taste->refuse;
 	op->a = random_below(random, m->n);
 	op->b = op->a + random_below(random, 1 + random_below(random, taste->span));
 	if (op->b >= m->n)
@@ -75,22 +76,44 @@ static void *shape_store(const struct run *r, const struct op *op, unsigned int 
 	return entry;
 }
 
-static void store_by(struct run *r, unsigned int how, struct ma_state *mas, void *entry, void *old)
+/* Returns whether a call failed that was refused nodes. */
+static bool is_refused(const struct run *r, int error)
 {
+	CHECK(!error || (r->refuse && error == -ENOMEM));
+	return error;
+}
+
+/* NULL is stored over exactly one range. */
+static bool is_erase(const struct run *r, const void *entry, unsigned int a, unsigned int b)
+{
+	const struct model *m = &r->model;
+
+	return !entry && m->cells[a].entry && a == model_first(m, a) && b == model_last(m, a);
+}
+
+/* Returns false if it was refused nodes. */
+static bool store_by(struct run *r, unsigned int how, struct ma_state *mas, void *entry, void *old)
+{
+	int error;
+
 	TELL("mas_set_range(&mas, %luUL, %luUL);", mas->index, mas->last);
 	if (how == 1) {
 		TELL("mas_preallocate(&mas, (void *)0x%lx, GFP_KERNEL);", (unsigned long)entry);
-		CHECK(mas_preallocate(mas, entry, GFP_KERNEL) == 0);
+		if (is_refused(r, mas_preallocate(mas, entry, GFP_KERNEL)))
+			return false;
 		TELL("mas_store_prealloc(&mas, (void *)0x%lx);", (unsigned long)entry);
 		mas_store_prealloc(mas, entry);
+		error = mas_error(mas);
 	} else if (how == 2) {
 		TELL("mas_store(&mas, (void *)0x%lx);", (unsigned long)entry);
-		CHECK(mas_store(mas, entry) == old && !mas_is_err(mas));
+		CHECK(mas_store(mas, entry) == old);
+		error = mas_error(mas);
 	} else {
 		TELL("mas_store_gfp(&mas, (void *)0x%lx, GFP_KERNEL);", (unsigned long)entry);
-		CHECK(mas_store_gfp(mas, entry, GFP_KERNEL) == 0);
+		error = mas_store_gfp(mas, entry, GFP_KERNEL);
 	}
 	CHECK(!mas->sheaf && !mas->alloc);
+	return !is_refused(r, error);
 }
 
 static void do_store(struct run *r, const struct op *op)
@@ -100,17 +123,22 @@ static void do_store(struct run *r, const struct op *op)
 	void *entry = shape_store(r, op, &a, &b);
 	unsigned long first = cell_min(m, a), last = cell_max(m, b);
 	struct place place = {first, last, ma_start};
-	bool had_nodes = mt_height(&r->tree) > 0;
+	bool had_nodes = mt_height(&r->tree) > 0, erases = is_erase(r, entry, a, b);
 	MA_STATE(mas, &r->tree, first, last);
 
 	if (op->how % 4 == 0) {
 		TELL("mtree_store_range(&mt, %luUL, %luUL, (void *)0x%lx, GFP_KERNEL);", first,
 		     last, (unsigned long)entry);
-		CHECK(mtree_store_range(&r->tree, first, last, entry, GFP_KERNEL) == 0);
-		model_store(m, a, b, entry);
+		if (is_refused(r, mtree_store_range(&r->tree, first, last, entry, GFP_KERNEL)))
+			CHECK(!erases);
+		else
+			model_store(m, a, b, entry);
 		return;
 	}
-	store_by(r, op->how % 4, &mas, entry, m->cells[a].entry);
+	if (!store_by(r, op->how % 4, &mas, entry, m->cells[a].entry)) {
+		CHECK(!erases || op->how % 4 == 1);
+		return;
+	}
 	model_store(m, a, b, entry);
 	place_store(r, &place, had_nodes, entry);
 	check_place(r, &mas, &place);
@@ -155,12 +183,14 @@ static void do_insert(struct run *r, const struct op *op)
 	unsigned long first = cell_min(m, op->a), last = cell_max(m, op->b);
 	bool taken = model_used(m, op->a, true) <= op->b;
 	void *entry = new_entry(r);
+	int error;
 
 	TELL("mtree_insert_range(&mt, %luUL, %luUL, (void *)0x%lx, GFP_KERNEL);", first, last,
 	     (unsigned long)entry);
-	CHECK(mtree_insert_range(&r->tree, first, last, entry, GFP_KERNEL) ==
-	      (taken ? -EEXIST : 0));
-	if (!taken)
+	error = mtree_insert_range(&r->tree, first, last, entry, GFP_KERNEL);
+	if (taken)
+		CHECK(error == -EEXIST);
+	else if (!is_refused(r, error))
 		model_store(m, op->a, op->b, entry);
 }
 
@@ -198,6 +228,8 @@ static void do_alloc(struct run *r, const struct op *op)
 	     op->flag ? "rrange" : "range", (unsigned long)entry, size, min, max);
 	error = (op->flag ? mtree_alloc_rrange : mtree_alloc_range)(&r->tree, &at, entry, size, min,
 								    max, GFP_KERNEL);
+	if (fits && keeps_gaps(r) && is_refused(r, error))
+		return;
 	CHECK(error == (!keeps_gaps(r) ? -EINVAL : fits ? 0 : -EBUSY));
 	if (error)
 		return;
@@ -225,6 +257,8 @@ static void do_cyclic(struct run *r, const struct op *op)
 		wrapped = true;
 		fits = model_gap(m, lo, from - 1 < hi ? from - 1 : hi, 1, false, &start);
 	}
+	if (fits && keeps_gaps(r) && error < 0 && is_refused(r, error))
+		return;
 	CHECK(error == (!keeps_gaps(r) ? -EINVAL : fits ? wrapped : -EBUSY));
 	if (error < 0)
 		return;
@@ -261,8 +295,12 @@ static void do_copy(struct run *r)
 
 	mt_init_flags(&r->tree, old.ma_flags & ~MT_FLAGS_ALLOC_WRAPPED);
 	TELL("mtree_dup(&mt, &copy, GFP_KERNEL);");
-	CHECK(mtree_dup(&old, &r->tree, GFP_KERNEL) == 0);
-	mtree_destroy(&old);
+	if (is_refused(r, mtree_dup(&old, &r->tree, GFP_KERNEL))) {
+		CHECK(mtree_empty(&r->tree));
+		r->tree = old;
+	} else {
+		mtree_destroy(&old);
+	}
 	check_all(r);
 }
 

@@ -30,7 +30,7 @@ enum op_kind {
 
 struct op {
 	unsigned char kind, how, shape, steps;
-	bool with_entry, flag;
+	bool with_entry, flag, refused;
 	unsigned int a, b; /* cells */
 	unsigned long size, index, limit;
 };
@@ -41,12 +41,14 @@ struct run {
 	struct model model;
 	unsigned long next; /* of mtree_alloc_cyclic() */
 	bool tell;	    /* each call as C, to paste */
+	bool refuse;	    /* the operation gets no nodes */
 	unsigned int step;
 };
 
-/* The kind of a run: sizes of ranges in cells; of 100 stores, those with an entry. */
+/* The kind of a run: sizes of ranges in cells; of 100 stores, those with an entry; of 100
+ * operations, those that get no nodes. */
 struct taste {
-	unsigned int span, fill;
+	unsigned int span, fill, refuse;
 };
 
 void op_make(struct op *op, uint64_t *random, const struct model *m, const struct taste *taste);

@@ -2,7 +2,8 @@
 /*
  * Random operations of every kind, each compared with a plain model; the tree's invariants are
  * checked repeatedly. A list that fails is shrunk and printed as C calls. SEED repeats one seed,
- * STEPS sets a longer run.
+ * STEPS sets a longer run. In every second kind of tree some operations are refused nodes: they
+ * have their full effect or none, and those that erase one range have it.
  *
  * To test this test: with PLANT=1 the model loses the last cell of a store to more than six cells.
  * The test then passes if this is found, and shrunk to fewer than four operations.
@@ -11,10 +12,11 @@
 #include <sheaf/stats.h>
 #include <string.h>
 
-#include "../../src/tree.h"
+#include "../../src/rules.h"
 #include "kit/cache.h"
 #include "kit/provider.h"
 #include "kit/random.h"
+#include "kit/refuse_nodes.h"
 #include "searches.h"
 #include "shrink.h"
 
@@ -23,7 +25,7 @@ struct kind {
 	unsigned int flags, cells;
 	unsigned long base, width;
 	unsigned int every; /* number of operations between proofs of the invariants */
-	bool tell, plant;
+	bool tell, plant, refuse;
 };
 
 /* Every node is in a tree or free. */
@@ -50,7 +52,11 @@ static void run_list(const struct op *ops, unsigned int n, void *data)
 		const struct op *op = &ops[r->step];
 
 		list_at(r->step);
+		r->refuse = refuse_all = kind->refuse && op->refused;
+		if (r->tell && r->refuse)
+			fprintf(stderr, "\t/* without memory: */\n");
 		op_do(r, op);
+		refuse_all = false;
 		if (kind->plant && op->kind == OP_STORE && op->b > op->a + 5)
 			r->model.cells[op->b].entry = NULL;
 		if (r->step % kind->every == 0)
@@ -87,7 +93,7 @@ static unsigned int go(uint64_t seed, struct kind *kind, unsigned int steps)
 	uint64_t random = seed * 2 + 1;
 	struct op *ops = calloc(steps, sizeof(*ops));
 	struct model m = {.n = kind->cells, .base = kind->base, .width = kind->width};
-	struct taste taste = {1, 50};
+	struct taste taste = {1, 50, 0};
 	unsigned int at, shortest = 0;
 
 	for (unsigned int i = 0; i < 8; i++)
@@ -95,6 +101,7 @@ static unsigned int go(uint64_t seed, struct kind *kind, unsigned int steps)
 	for (unsigned int i = 0; i < steps; i++) {
 		if (i % 1024 == 0) {
 			taste.fill = random_below(&random, 5) * 25;
+			taste.refuse = random_below(&random, 4) * 33;
 			taste.span = random_below(&random, 4) ? 1 + random_below(&random, 12)
 							      : kind->cells;
 		}
@@ -109,7 +116,7 @@ static unsigned int go(uint64_t seed, struct kind *kind, unsigned int steps)
 
 static int find_planted(void)
 {
-	struct kind kind = {0, 40, 0, 1, 16, false, true};
+	struct kind kind = {0, 40, 0, 1, 16, false, true, false};
 	unsigned int n = go(1, &kind, 5000);
 
 	return n > 0 && n < 4 ? 0 : 1;
@@ -136,12 +143,13 @@ int main(void)
 	if (getenv("PLANT"))
 		return find_planted();
 	for (uint64_t seed = first; seed <= last; seed++)
-		for (unsigned int flags = 0; flags < 4; flags++)
+		for (unsigned int flags = 0; flags < (KERNEL_RULES ? 4 : 8); flags++)
 			for (unsigned int i = 0; i < sizeof(spaces) / sizeof(spaces[0]); i++) {
-				struct kind kind = {.flags = flags,
+				struct kind kind = {.flags = flags % 4,
 						    .cells = spaces[i].cells,
 						    .base = spaces[i].base,
-						    .width = spaces[i].width};
+						    .width = spaces[i].width,
+						    .refuse = flags > 3};
 
 				if (go(seed, &kind, steps))
 					return 1;

@@ -3,8 +3,8 @@
  * Every refusal that libsheaf may meet below a tree, from its first use on: the n-th point fails
  * (SHEAF_OPTIONS=fail_nth=n), alone or with all that follow, n = 1, 2, ... up to the first run in
  * which nothing fails. Each run is a process of its own. A call returns 0 or -ENOMEM, and then has
- * changed nothing; errno is what it was; the same call succeeds when nothing is refused; and no
- * node is lost.
+ * changed nothing; an erase succeeds; errno is what it was; the same call succeeds when nothing is
+ * refused; and no node is lost.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -67,7 +67,8 @@ static int store_range(void)
 
 static int erase(void)
 {
-	return mtree_erase(&tree, step->first) ? 0 : -ENOMEM;
+	CHECK(mtree_erase(&tree, step->first));
+	return 0;
 }
 
 static int insert(void)
@@ -148,7 +149,8 @@ static int erase_state(void)
 	mtree_lock(&tree);
 	entry = mas_erase(&mas);
 	mtree_unlock(&tree);
-	return entry ? 0 : mas_error(&mas);
+	CHECK(entry && !mas_is_err(&mas));
+	return 0;
 }
 
 static int duplicate(void)
