@@ -101,7 +101,7 @@ struct kmem_cache_stats {
 	uint64_t sheaf_prefill_slow;	 /* sheaves prefilled from a barn or slabs */
 	uint64_t sheaf_prefill_oversize; /* sheaves prefilled beyond the capacity */
 	uint64_t sheaf_return_fast;	 /* prefilled sheaves that became a spare */
-	uint64_t sheaf_return_slow;	 /* prefilled sheaves refilled or flushed */
+	uint64_t sheaf_return_slow;	 /* prefilled sheaves that went to a barn or slabs */
 	uint64_t nolock_fail;		 /* nolock allocations that returned NULL */
 	uint64_t nolock_deferred;	 /* slabs that a nolock free left unlisted */
 
@@ -120,7 +120,11 @@ struct kmem_cache_stats {
 	uint64_t limit_barn_full; /* full sheaves that a node's barn may hold */
 	/* Of sheaf_capacity, limit_barn_full, limit_bytes and min_partial, the first in the lowest
 	 * bits: 0 the library, 1 the program, 2 SHEAF_OPTIONS, 3 `sheaf tune`. */
-	uint64_t set_by; /* who set what, two bits each */
+	uint64_t set_by;       /* who set what, two bits each */
+	uint64_t barn_partial; /* partly filled sheaves in barns */
+	uint64_t prefill_slot; /* objects of prefills from this CPU's sheaves */
+	uint64_t prefill_barn; /* objects of prefills from barns */
+	uint64_t prefill_slab; /* objects of prefills from slabs */
 };
 
 /* Structures and calls share names, as in the kernel; C++ compilers may warn that this hides a

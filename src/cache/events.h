@@ -50,6 +50,7 @@
 	X(limit_failures, "allocations that failed at the limit")                                  \
 	X(peak_slab_bytes, "most slab_bytes so far, 0 unless counted")                             \
 	X(barn_full, "full sheaves in barns")                                                      \
+	X(barn_partial, "partly filled sheaves in barns")                                          \
 	X(barn_empty, "empty sheaves in barns")                                                    \
 	X(rcu_pending_objects, "objects that wait for a grace period")                             \
 	X(rcu_pending_bytes, "bytes of objects that wait for a grace period")

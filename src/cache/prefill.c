@@ -144,38 +144,42 @@ static void from_user(struct kmem_cache *s, struct sheaf *sheaf)
 }
 
 /* It is no spare: the slot has one, or the sheaf does not fit. */
-static OS_NOINLINE void give_back_elsewhere(struct kmem_cache *s, struct sheaf *sheaf, gfp_t gfp)
+static OS_NOINLINE void give_back_elsewhere(struct kmem_cache *s, struct sheaf *sheaf)
 {
 	if (is_oversize(s, sheaf)) {
 		cache_free_all(s, sheaf->size, sheaf->objects);
 		sheaf_set_size(sheaf, 0);
 	}
-	prefill_return(&s->sheaf, sheaf, gfp & __GFP_RECLAIM);
+	prefill_return(&s->sheaf, sheaf);
 	cache_leave();
 }
 
-static void give_back(struct kmem_cache *s, struct sheaf *sheaf, gfp_t gfp)
+static void give_back(struct kmem_cache *s, struct sheaf *sheaf)
 {
-	if (cache_is_leaked(s))
-		give_back_elsewhere(s, sheaf, 0);
-	else if (!prefill_return_spare(&s->sheaf, sheaf))
-		give_back_elsewhere(s, sheaf, gfp);
+	if (cache_is_leaked(s) || !prefill_return_spare(&s->sheaf, sheaf))
+		give_back_elsewhere(s, sheaf);
 }
 
 /* The user does not get it. */
 static OS_COLD struct sheaf *fail_prefill(struct kmem_cache *s, struct sheaf *sheaf)
 {
 	tsan_release(sheaf);
-	give_back(s, sheaf, 0);
+	give_back(s, sheaf);
 	return NULL;
 }
 
 /* A sheaf that the user did not have, or NULL. */
-static inline struct slab_sheaf *lend_new(struct kmem_cache *s, gfp_t gfp, struct sheaf *sheaf)
+static OS_COLD OS_NOINLINE struct slab_sheaf *lend_watched(struct kmem_cache *s, gfp_t gfp,
+							   struct sheaf *sheaf)
 {
 	if (sheaf && !may_lend(s, gfp, sheaf, 0))
 		sheaf = fail_prefill(s, sheaf);
 	return to_user(s, sheaf, 0);
+}
+
+static inline struct slab_sheaf *lend_new(struct kmem_cache *s, gfp_t gfp, struct sheaf *sheaf)
+{
+	return os_watched() ? lend_watched(s, gfp, sheaf) : (struct slab_sheaf *)sheaf;
 }
 
 static struct sheaf *lend_filled(struct kmem_cache *s, gfp_t gfp, struct sheaf *spare,
@@ -276,7 +280,7 @@ SHEAF_PUBLIC int kmem_cache_refill_sheaf(struct kmem_cache *s, gfp_t gfp,
 	if (!larger)
 		return -ENOMEM;
 	from_user(s, sheaf);
-	give_back(s, sheaf, gfp);
+	give_back(s, sheaf);
 	*sheafp = larger;
 	tools_wrote(sheafp, sizeof(*sheafp));
 	return 0;
@@ -284,12 +288,13 @@ SHEAF_PUBLIC int kmem_cache_refill_sheaf(struct kmem_cache *s, gfp_t gfp,
 
 SHEAF_PUBLIC void kmem_cache_return_sheaf(struct kmem_cache *s, gfp_t gfp, struct slab_sheaf *sheaf)
 {
+	(void)gfp;
 	/* Early: otherwise gcc takes the rest for cold. */
 	if (!sheaf || cache_is_gone(s, "kmem_cache_return_sheaf"))
 		return;
 	if (is_out(s, of_user(sheaf), "kmem_cache_return_sheaf")) {
 		from_user(s, of_user(sheaf));
-		give_back(s, of_user(sheaf), gfp);
+		give_back(s, of_user(sheaf));
 	}
 }
 

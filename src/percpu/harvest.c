@@ -3,7 +3,6 @@
  * Counts in the sheaves themselves: the word that a pop commits also counts pops (os/section.h).
  * They are harvested when the sheaf leaves its slot. Until then others see copies (os/view.h).
  */
-#include "os/machine.h"
 #include "percpu/sheaf.h"
 #include "percpu/stat.h"
 
@@ -14,12 +13,10 @@ struct sheaf_traffic sheaf_traffic_of(uint64_t word, uint32_t base)
 	return (struct sheaf_traffic){pops, (word & SHEAF_SIZE) + pops - base};
 }
 
-void sheaf_harvest(struct sheaf_cache *cache, struct sheaf *sheaf)
+void sheaf_harvest_counted(struct sheaf_cache *cache, struct sheaf *sheaf)
 {
 	struct sheaf_traffic traffic = sheaf_traffic_of(sheaf->word, sheaf->base);
 
-	if (!os.counting)
-		return;
 	stat_add(&cache->slab, STAT_alloc_fastpath, traffic.pops);
 	stat_add(&cache->slab, STAT_free_fastpath, traffic.pushes);
 	sheaf_set_size(sheaf, (uint32_t)sheaf->word & SHEAF_SIZE);

@@ -89,7 +89,7 @@ static bool empty_shard(struct sheaf_cache *cache, struct idle_place *at, unsign
 	if (!barn || barn_next_used(barn, place, place + 1) != place)
 		return true;
 	slot = slot_of_row(cache->at.handle, at->row);
-	for (; at->cell < barn_shard_cells(); at->cell++) {
+	for (; at->cell <= barn_shard_cells(); at->cell++) {
 		uintptr_t cell = os_load_relaxed(&slot->cells[at->cell]);
 
 		if (*n >= most)

@@ -6,14 +6,11 @@
  */
 #include "percpu/percpu.h"
 
-#include <string.h>
-
 #include "os/assert.h"
 #include "os/atomic.h"
 #include "os/machine.h"
 #include "os/options/options.h"
 #include "os/probe.h"
-#include "os/tsan.h"
 #include "percpu/barn/barn.h"
 #include "percpu/barn/budget.h"
 #include "percpu/barn/cells.h"
@@ -166,20 +163,35 @@ static void *alloc_from_barn(struct sheaf_cache *cache, unsigned int node)
 	return object;
 }
 
-/* Allocate from a sheaf whose grace period has passed. */
-static void *alloc_after_grace(struct sheaf_cache *cache, unsigned int node, struct sheaf_rcu *rcu,
-			       bool all)
+/* This CPU's partial sheaf, or one of the node whose grace period has passed; or NULL. */
+static struct sheaf *take_other(struct sheaf_cache *cache, unsigned int node, struct sheaf_rcu *rcu,
+				bool all)
 {
+	struct sheaf *sheaf = node == os_node() ? barn_take_partial(cache) : NULL;
+
+	if (!sheaf && rcu) {
+		sheaf = rcu_take(rcu, node, all);
+		stat_add(&cache->slab, STAT_rcu_reuse, sheaf != NULL);
+	}
+	return sheaf;
+}
+
+/* Allocate from such a sheaf. */
+static void *alloc_from_other(struct sheaf_cache *cache, unsigned int node, bool all)
+{
+	struct sheaf_rcu *rcu = os_load_acquire(&cache->rcu);
 	struct sheaf *full = NULL;
 	void *object = NULL;
 	uint32_t *in_hand;
 
-	rcu_poll(rcu);
+	if (rcu)
+		rcu_poll(rcu);
+	else if (!barn_has_partial(cache))
+		return NULL;
 	in_hand = in_hand_begin(cache);
 	if (!in_hand_sees_drain(cache))
-		full = rcu_take(rcu, node, all);
+		full = take_other(cache, node, rcu, all);
 	if (full) {
-		stat_add(&cache->slab, STAT_rcu_reuse, 1);
 		sheaf_flow(cache, full, os_cpu());
 		object = take_newest(full);
 		sheaf_hand_over(cache, install_full(cache, full));
@@ -193,10 +205,9 @@ static void *alloc_after_grace(struct sheaf_cache *cache, unsigned int node, str
 static void *alloc_from_whole(struct sheaf_cache *cache, unsigned int node, bool all)
 {
 	void *object = alloc_from_barn(cache, node);
-	struct sheaf_rcu *rcu = object ? NULL : os_load_acquire(&cache->rcu);
 
 	idle_mark_busy();
-	return rcu ? alloc_after_grace(cache, node, rcu, all) : object;
+	return object ? object : alloc_from_other(cache, node, all);
 }
 
 /*
@@ -341,16 +352,11 @@ static bool replace_full_main(struct sheaf_cache *cache, void *object)
 static struct sheaf *renewed(struct sheaf_cache *cache, struct sheaf *sheaf)
 {
 	struct sheaf *fresh = sheaf_new(cache);
-	unsigned int n = sheaf->size;
 
 	/* There is room, unless the capacity has just decreased. */
-	if (fresh && n <= fresh->capacity) {
-		tsan_acquire(sheaf);
-		memcpy(fresh->objects, sheaf->objects, n * sizeof(*fresh->objects));
-		tsan_release(fresh);
+	if (fresh && sheaf->size <= fresh->capacity) {
 		os_store_relaxed(&fresh->filled_by, sheaf->filled_by);
-		sheaf_set_size(fresh, n);
-		sheaf_set_size(sheaf, 0);
+		sheaf_move(fresh, sheaf, sheaf->size);
 	}
 	sheaf_hand_over(cache, sheaf);
 	return fresh;

@@ -7,10 +7,9 @@
 #include "os/machine.h"
 #include "os/probe.h"
 #include "percpu/barn/barn.h"
+#include "percpu/idle.h"
 #include "percpu/in_hand.h"
-#include "percpu/rows.h"
 #include "percpu/stat.h"
-#include "slab/drain_marks.h"
 
 /* From now on it belongs to the user. */
 static struct sheaf *lend(struct sheaf_cache *cache, struct sheaf *sheaf)
@@ -32,71 +31,55 @@ static void take_back(struct sheaf_cache *cache, struct sheaf *sheaf)
 	stat_add(&cache->slab, STAT_free_fastpath, sheaf->size);
 }
 
-/* The section that takes the sheaf allocates its objects (PREFILL-F2), so a drain need not wait for
- * this thread. */
-struct sheaf *prefill_lend_spare(struct sheaf_cache *cache)
+void prefill_count_lent_spare(struct sheaf_cache *cache, struct sheaf *spare)
 {
-	struct sheaf *spare = NULL;
-
-	if (!section_replace_spare(&cache->at, NULL, &spare) || !spare || spare == &sheaf_bootstrap)
-		return NULL;
 	sheaf_harvest(cache, spare);
 	stat_add(&cache->slab, STAT_sheaf_prefill_fast, 1);
-	return lend(cache, spare);
+	stat_add(&cache->slab, STAT_prefill_slot, spare->size);
+	stat_add(&cache->slab, STAT_alloc_fastpath, spare->size);
 }
 
-/* Lend a full sheaf, from the barn or after its grace period; NULL: there is none. */
-static struct sheaf *lend_full(struct sheaf_cache *cache)
+/* This CPU's partial sheaf; a full one, from the barn or after its grace period; NULL: there is
+ * none. As for barn_take_partial(). */
+static struct sheaf *take_whole(struct sheaf_cache *cache)
 {
-	struct barn_cell cell;
-	struct sheaf *full = barn_begin_full(cache, os_node(), &cell);
+	struct sheaf *sheaf = barn_take_partial(cache);
 	struct sheaf_rcu *rcu = os_load_acquire(&cache->rcu);
+	struct barn_cell cell;
 
-	if (full) {
-		sheaf_flow(cache, full, cell.cpu);
+	if (sheaf)
+		return sheaf;
+	sheaf = barn_begin_full(cache, os_node(), &cell);
+	if (sheaf) {
+		sheaf_flow(cache, sheaf, cell.cpu);
 		stat_add(&cache->slab, STAT_barn_get_prefill, 1);
 		barn_finish(cache, &cell, NULL);
 	} else if (rcu) {
-		rcu_poll(rcu);
-		full = rcu_take(rcu, os_node(), false);
-		stat_add(&cache->slab, STAT_rcu_reuse, full != NULL);
+		sheaf = rcu_take(rcu, os_node(), false);
+		stat_add(&cache->slab, STAT_rcu_reuse, sheaf != NULL);
 	}
-	return lend(cache, full);
+	return sheaf;
 }
 
-/* Move objects from main that were freed from earlier sheaves, up to this many in all. */
-static void fill_from_main(struct sheaf_cache *cache, struct sheaf *sheaf, unsigned int most)
+/* Slow paths begin with this, with nothing in hand. */
+static void begin_slow(struct sheaf_cache *cache)
 {
-	unsigned int got = sheaf_pop_all(cache, sheaf->objects + sheaf->size, most - sheaf->size);
+	struct sheaf_rcu *rcu = os_load_acquire(&cache->rcu);
 
-	sheaf_set_size(sheaf, sheaf->size + got);
-}
-
-/* A full sheaf instead of a lent one that has too few objects, if there is one: slabs would give
- * others than those that were used last. */
-static struct sheaf *lend_instead(struct sheaf_cache *cache, struct sheaf *sheaf, unsigned int n)
-{
-	struct sheaf *full;
-
-	if (!sheaf_fits(cache, sheaf))
-		return sheaf;
-	fill_from_main(cache, sheaf, sheaf->capacity);
-	full = sheaf->size < n ? lend_full(cache) : NULL;
-	if (!full)
-		return sheaf;
-	take_back(cache, sheaf);
-	sheaf_hand_over(cache, sheaf);
-	return full;
+	idle_mark_busy();
+	if (rcu)
+		rcu_poll(rcu);
 }
 
 struct sheaf *prefill_lend(struct sheaf_cache *cache, struct sheaf *sheaf, unsigned int n)
 {
-	if (sheaf) {
-		sheaf = lend_instead(cache, sheaf, n);
-	} else {
-		sheaf = lend_full(cache);
-		if (!sheaf)
-			sheaf = lend(cache, sheaf_take_empty(cache, os_node(), NULL));
+	if (!sheaf) {
+		begin_slow(cache);
+		/* So that it can become the spare. */
+		rows_open_here(cache->at.handle);
+		sheaf = take_whole(cache);
+		stat_add(&cache->slab, STAT_prefill_barn, sheaf ? sheaf->size : 0);
+		sheaf = lend(cache, sheaf ? sheaf : sheaf_take_empty(cache, os_node(), NULL));
 		stat_add(&cache->slab, STAT_sheaf_prefill_slow, sheaf != NULL);
 	}
 	/* The sheaf has an older, smaller capacity; or the capacity has just decreased. */
@@ -116,55 +99,74 @@ struct sheaf *prefill_lend_oversize(struct sheaf_cache *cache, unsigned int n)
 	return sheaf;
 }
 
-unsigned int prefill_fill(struct sheaf_cache *cache, struct sheaf *sheaf, unsigned int n)
+/* So many objects more are in it, from a place with this counter. */
+static void count_more(struct sheaf_cache *cache, unsigned int word, unsigned int n)
 {
-	unsigned int most = sheaf_fits(cache, sheaf) ? sheaf->capacity : n, got;
+	stat_add(&cache->slab, word, n);
+	stat_add(&cache->slab, STAT_alloc_fastpath, n);
+}
 
-	fill_from_main(cache, sheaf, most);
-	if (sheaf->size >= n)
-		return sheaf->size;
-	got = slab_take(&cache->slab, os_node(), SLAB_PREFER_NODE, sheaf->objects + sheaf->size,
-			most - sheaf->size);
+/* Move objects from main that were freed from earlier sheaves, up to this many in all. */
+static void fill_from_main(struct sheaf_cache *cache, struct sheaf *sheaf, unsigned int most)
+{
+	unsigned int got = sheaf_pop_all(cache, sheaf->objects + sheaf->size, most - sheaf->size);
+
+	stat_add(&cache->slab, STAT_prefill_slot, got);
+	sheaf_set_size(sheaf, sheaf->size + got);
+}
+
+static void fill_from_barn(struct sheaf_cache *cache, struct sheaf *sheaf, unsigned int n,
+			   unsigned int most)
+{
+	struct sheaf *from;
+	uint32_t *in_hand;
+
+	begin_slow(cache);
+	in_hand = in_hand_begin(cache);
+	while (sheaf->size < n && !in_hand_sees_drain(cache) &&
+	       (from = take_whole(cache)) != NULL) {
+		count_more(cache, STAT_prefill_barn, sheaf_move(sheaf, from, most - sheaf->size));
+		sheaf_hand_over(cache, from);
+	}
+	in_hand_end(in_hand);
+}
+
+static void fill_from_slabs(struct sheaf_cache *cache, struct sheaf *sheaf, unsigned int most)
+{
+	unsigned int got = slab_take(&cache->slab, os_node(), SLAB_PREFER_NODE,
+				     sheaf->objects + sheaf->size, most - sheaf->size);
+
 	stat_add(&cache->slab, STAT_sheaf_refill, got);
 	probe(refill, cache->slab.name, got, os_node());
-	stat_add(&cache->slab, STAT_alloc_fastpath, got);
+	count_more(cache, STAT_prefill_slab, got);
 	sheaf_set_size(sheaf, sheaf->size + got);
+}
+
+unsigned int prefill_fill(struct sheaf_cache *cache, struct sheaf *sheaf, unsigned int n)
+{
+	unsigned int most = sheaf_fits(cache, sheaf) ? sheaf->capacity : n;
+
+	fill_from_main(cache, sheaf, most);
+	if (sheaf->size < n)
+		fill_from_barn(cache, sheaf, n, most);
+	if (sheaf->size < n)
+		fill_from_slabs(cache, sheaf, most);
 	return sheaf->size;
 }
 
-bool prefill_return_spare(struct sheaf_cache *cache, struct sheaf *sheaf)
+void prefill_count_returned_spare(struct sheaf_cache *cache, uint32_t size)
 {
-	uint32_t size = sheaf->size;
-
-	if (!sheaf_fits(cache, sheaf))
-		return false;
-	/* Once it is in the slot, we must not change it. */
-	sheaf_set_size(sheaf, size);
-	sheaf_arm(cache, sheaf);
-	sheaf->lent_by = NULL;
-	if (!section_put_spare(&cache->at, sheaf)) {
-		sheaf->lent_by = cache->at.handle;
-		return false;
-	}
-	/* Not before: no drain waits for this thread (MARKS-F2). */
-	slab_mark(&cache->slab, MARK_SHEAVES);
 	stat_add(&cache->slab, STAT_free_fastpath, size);
 	stat_add(&cache->slab, STAT_sheaf_return_fast, 1);
-	return true;
 }
 
-void prefill_return(struct sheaf_cache *cache, struct sheaf *sheaf, bool may_fill)
+void prefill_return(struct sheaf_cache *cache, struct sheaf *sheaf)
 {
-	bool fits = sheaf_fits(cache, sheaf);
-
-	/* Fill it while it still belongs to the user: constructors may run. */
-	if (fits && may_fill && sheaf->size && sheaf->size < sheaf->capacity &&
-	    barn_has_room(cache))
-		prefill_fill(cache, sheaf, sheaf->capacity);
+	idle_mark_busy();
 	sheaf_set_size(sheaf, sheaf->size);
 	take_back(cache, sheaf);
 	stat_add(&cache->slab, STAT_sheaf_return_slow, 1);
-	if (!fits)
+	if (!sheaf_fits(cache, sheaf))
 		sheaf_flush(cache, sheaf);
 	sheaf_hand_over(cache, sheaf);
 }

@@ -2,7 +2,7 @@
 /*
  * Prefilled sheaves: whole sheaves lent to a user, whose next allocations pop from private memory.
  *
- *   spare, barn, pool --lend--> the user's hands --return--> spare, barn, slabs and pool
+ *   spare, barn, pool --lend--> the user's hands --return--> spare, barn
  *
  * Invariants
  *  PREFILL-F1. A lent sheaf is in no slot and no cell, and its objects are allocated, so none of
@@ -21,32 +21,70 @@
 #ifndef SHEAF_PERCPU_PREFILL_H
 #define SHEAF_PERCPU_PREFILL_H
 
+#include "percpu/rows.h"
 #include "percpu/sheaf.h"
+#include "slab/drain_marks.h"
 
 /* The largest oversize sheaf: it fits into one block of the pool. */
 #define PREFILL_MAX ((((size_t)2 << 20) - SHEAF_HEADER) / sizeof(void *))
 
-/* This CPU's spare as it is, or NULL. */
-struct sheaf *prefill_lend_spare(struct sheaf_cache *cache);
-/* Returned by the user: it becomes the spare, if the slot has none. */
-bool prefill_return_spare(struct sheaf_cache *cache, struct sheaf *sheaf);
-
 /*
  * Lend a sheaf with room for n objects (at most the cache's capacity), with any number of objects
- * in it: a lent `spare` with those of main, if these are enough; a full sheaf from the barn, or one
- * whose grace period has passed; the spare or an empty sheaf. NULL: no memory.
+ * in it: the lent `spare`; this CPU's partial sheaf; a full one from the barn, or one whose grace
+ * period has passed; an empty one. NULL: no memory.
  */
 struct sheaf *prefill_lend(struct sheaf_cache *cache, struct sheaf *spare, unsigned int n);
 /* Lend an empty one with room for n, from the pool. */
 struct sheaf *prefill_lend_oversize(struct sheaf_cache *cache, unsigned int n);
 
-/* Fill a lent sheaf with objects from main or the slabs, until it is full, or has n if it cannot be
- * parked later. Returns its number of objects. Runs constructors. */
+/* Fill a lent sheaf to n objects, from main, the barn, and then the slabs: with as many as there
+ * are, until it is full, or has n if it cannot be parked later. Returns its number of objects. Runs
+ * constructors. */
 unsigned int prefill_fill(struct sheaf_cache *cache, struct sheaf *sheaf, unsigned int n);
 
-/* Returned by the user. may_fill: the library may fill it up for the barn, if there is no better
- * place. */
-void prefill_return(struct sheaf_cache *cache, struct sheaf *sheaf, bool may_fill);
+/* Returned by the user: it goes to the barn. */
+void prefill_return(struct sheaf_cache *cache, struct sheaf *sheaf);
+
+/* Where events are counted. */
+void prefill_count_lent_spare(struct sheaf_cache *cache, struct sheaf *spare) OS_COLD;
+void prefill_count_returned_spare(struct sheaf_cache *cache, uint32_t size) OS_COLD;
+
+/* This CPU's spare as it is, or NULL. The section that takes the sheaf allocates its objects
+ * (PREFILL-F2), so a drain need not wait for this thread. */
+static inline struct sheaf *prefill_lend_spare(struct sheaf_cache *cache)
+{
+	struct sheaf *spare = NULL;
+
+	if (!section_replace_spare(&cache->at, NULL, &spare) || !spare || spare == &sheaf_bootstrap)
+		return NULL;
+	if (os_unlikely(os.counting))
+		prefill_count_lent_spare(cache, spare);
+	os_store_relaxed(&spare->filled_by, 0);
+	spare->lent_by = cache->at.handle;
+	return spare;
+}
+
+/* Returned by the user: it becomes the spare, if the slot has none. */
+static inline bool prefill_return_spare(struct sheaf_cache *cache, struct sheaf *sheaf)
+{
+	uint32_t size = sheaf->size;
+
+	if (!sheaf_fits(cache, sheaf))
+		return false;
+	/* Once it is in the slot, we must not change it. */
+	sheaf_set_size(sheaf, size);
+	sheaf_arm(cache, sheaf);
+	sheaf->lent_by = NULL;
+	if (!section_put_spare(&cache->at, sheaf)) {
+		sheaf->lent_by = cache->at.handle;
+		return false;
+	}
+	/* Not before: no drain waits for this thread (MARKS-F2). */
+	slab_mark(&cache->slab, MARK_SHEAVES);
+	if (os_unlikely(os.counting))
+		prefill_count_returned_spare(cache, size);
+	return true;
+}
 
 /* Let each pop of this lent sheaf be a call. */
 static inline void prefill_hide(struct sheaf_cache *cache, struct sheaf *sheaf)

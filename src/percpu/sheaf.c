@@ -2,8 +2,11 @@
 /* Whole sheaves in hand: allocation, hand-over, flush, free. See sheaf.h. */
 #include "percpu/sheaf.h"
 
+#include <string.h>
+
 #include "os/machine.h"
 #include "os/probe.h"
+#include "os/tsan.h"
 #include "page/pool.h"
 #include "percpu/barn/barn.h"
 #include "percpu/barn/budget.h"
@@ -66,9 +69,16 @@ struct sheaf *sheaf_new(struct sheaf_cache *cache)
 	return sheaf_make(cache, sheaf_capacity(cache));
 }
 
-bool sheaf_fits(struct sheaf_cache *cache, struct sheaf *sheaf)
+unsigned int sheaf_move(struct sheaf *to, struct sheaf *from, unsigned int most)
 {
-	return sheaf->capacity == sheaf_capacity(cache);
+	unsigned int n = from->size < most ? from->size : most, left = from->size - n;
+
+	tsan_acquire(from);
+	memcpy(to->objects + to->size, from->objects + left, n * sizeof(*to->objects));
+	tsan_release(to);
+	sheaf_set_size(to, to->size + n);
+	sheaf_set_size(from, left);
+	return n;
 }
 
 void sheaf_check_newest(struct sheaf_cache *cache, struct sheaf *sheaf, const char *earlier)
@@ -103,13 +113,40 @@ bool sheaf_put_empty(struct sheaf_cache *cache, struct sheaf *sheaf)
 	return done;
 }
 
-/* Hand over any sheaf: to the barn, or its objects to the slabs. */
+/* Fill the fuller one: afterwards one of the two is full or empty. */
+static void merge(struct sheaf *one, struct sheaf *other)
+{
+	struct sheaf *to = one->size < other->size ? other : one, *from = to == one ? other : one;
+
+	sheaf_move(to, from, to->capacity - to->size);
+}
+
+/* Make it this CPU's partial sheaf, or merge it with that one. Returns false if it is still in
+ * hand. */
+static bool put_partial(struct sheaf_cache *cache, struct sheaf *sheaf)
+{
+	uint32_t *in_hand = in_hand_begin(cache);
+	struct sheaf *other = NULL;
+	bool done = !in_hand_sees_drain(cache) && barn_put_partial(cache, sheaf, &other);
+
+	if (other) {
+		merge(sheaf, other);
+		sheaf_hand_over(cache, sheaf);
+		sheaf_hand_over(cache, other);
+	}
+	slab_mark(&cache->slab, MARK_SHEAVES);
+	in_hand_end(in_hand);
+	return done;
+}
+
 void sheaf_hand_over(struct sheaf_cache *cache, struct sheaf *sheaf)
 {
 	if (!sheaf || sheaf == &sheaf_bootstrap)
 		return;
 	sheaf_harvest(cache, sheaf);
-	if (sheaf->size == sheaf->capacity && sheaf_put_full(cache, os_node(), sheaf))
+	if (sheaf->size == sheaf->capacity
+		    ? sheaf_put_full(cache, os_node(), sheaf)
+		    : sheaf->size && sheaf_fits(cache, sheaf) && put_partial(cache, sheaf))
 		return;
 	if (sheaf->size)
 		sheaf_flush(cache, sheaf);

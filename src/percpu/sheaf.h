@@ -13,7 +13,8 @@
  * empty sheaf that it replaced into the same cell. A free does the reverse. There are no links, so
  * no ABA, and no thread waits for another: threads skip cells in transit (R3). Full sheaves fill an
  * array from below, empty ones from above; but where objects flow one way (flow.c), empty ones fill
- * a shard from below, so that the CPU that frees exchanges the two in one cell.
+ * a shard from below, so that the CPU that frees exchanges the two in one cell. A sheaf that is
+ * neither has a cell of its own in each shard, and is merged with the one that is there (barn.h).
  *
  * Invariants
  *  SHEAF-H1. A sheaf is in one slot (as main, spare, or for another node), in one cell, or in one
@@ -30,7 +31,7 @@
  *      right capacity (percpu.c). A larger one of retired objects (flow.c) is used up, and then
  *      filled with retired objects again.
  *  SHEAF-H5. Full sheaves enter a node's blocks up to barn_full, and a shard up to shard_full.
- *      Empty ones are bounded by the cells.
+ *      Empty ones are bounded by the cells, partial ones by one for each shard.
  *
  * Locks: OS_RANK_DRAIN (one drain at a time). Slow paths take only the slab layer's locks.
  * Callers: src/cache/.
@@ -45,6 +46,7 @@
 #include "debug/sample.h"
 #include "os/assert.h"
 #include "os/atomic.h"
+#include "os/machine.h"
 #include "os/section.h"
 #include "slab/slab.h"
 
@@ -181,7 +183,14 @@ static inline uint32_t sheaf_room(const struct sheaf *sheaf)
 }
 
 /* True if its capacity is still the cache's. */
-bool sheaf_fits(struct sheaf_cache *cache, struct sheaf *sheaf);
+static inline bool sheaf_fits(const struct sheaf_cache *cache, const struct sheaf *sheaf)
+{
+	return sheaf->capacity == sheaf_capacity(cache);
+}
+
+/* Move the newest objects of one sheaf in hand into another one, but no more than `most`, for which
+ * there is room. Returns their number. */
+unsigned int sheaf_move(struct sheaf *to, struct sheaf *from, unsigned int most);
 
 /*
  * Before a sheaf filled by frees is handed on, check the owner of its newest objects. Objects that
@@ -200,7 +209,8 @@ void sheaf_check_newest(struct sheaf_cache *cache, struct sheaf *sheaf, const ch
 bool sheaf_put_full(struct sheaf_cache *cache, unsigned int node, struct sheaf *sheaf);
 bool sheaf_put_empty(struct sheaf_cache *cache, struct sheaf *sheaf);
 
-/* Hand over any sheaf (or NULL): to the barn, or its objects to the slabs. */
+/* Hand over any sheaf (or NULL): to the barn, one that is partly filled together with the CPU's
+ * partial sheaf; or its objects to the slabs. */
 void sheaf_hand_over(struct sheaf_cache *cache, struct sheaf *sheaf);
 
 /* Empty a harvested sheaf in hand: its objects return to their slabs, the sheaf to the pool. */
@@ -220,7 +230,12 @@ struct sheaf_traffic sheaf_traffic_of(uint64_t word, uint32_t base);
 
 /* Add up the counts of a sheaf that left its slot. Call it once; the sheaf then counts from its
  * size. */
-void sheaf_harvest(struct sheaf_cache *cache, struct sheaf *sheaf);
+void sheaf_harvest_counted(struct sheaf_cache *cache, struct sheaf *sheaf) OS_COLD;
+static inline void sheaf_harvest(struct sheaf_cache *cache, struct sheaf *sheaf)
+{
+	if (os_unlikely(os.counting))
+		sheaf_harvest_counted(cache, sheaf);
+}
 
 /* Take up to n objects from main, as section_pop_bulk() does, counted. */
 unsigned int sheaf_pop_all(struct sheaf_cache *cache, void **objects, unsigned int n);

@@ -35,8 +35,11 @@
 	OWN(X, sheaf_prefill_slow, "sheaves prefilled from a barn or slabs")                       \
 	OWN(X, sheaf_prefill_oversize, "sheaves prefilled beyond the capacity")                    \
 	OWN(X, sheaf_return_fast, "prefilled sheaves that became a spare")                         \
-	OWN(X, sheaf_return_slow, "prefilled sheaves refilled or flushed")                         \
-	OWN(X, nolock_fail, "nolock allocations that returned NULL")
+	OWN(X, sheaf_return_slow, "prefilled sheaves that went to a barn or slabs")                \
+	OWN(X, nolock_fail, "nolock allocations that returned NULL")                               \
+	OWN(X, prefill_slot, "objects of prefills from this CPU's sheaves")                        \
+	OWN(X, prefill_barn, "objects of prefills from barns")                                     \
+	OWN(X, prefill_slab, "objects of prefills from slabs")
 
 /* In order of frequency: words of the second plane are in another cache line. */
 enum percpu_word {

@@ -66,6 +66,7 @@ static void read_cell(uintptr_t cell, struct kmem_cache_stats *out)
 	objects = objects_of(os_load_relaxed(&barn_sheaf(cell)->word));
 	out->objects_in_sheaves += objects;
 	out->barn_full += (cell & BARN_FULL) != 0;
+	out->barn_partial += !(cell & BARN_FULL) && objects;
 	out->barn_empty += !(cell & BARN_FULL) && !objects;
 }
 

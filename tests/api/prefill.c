@@ -150,31 +150,91 @@ static void from_the_barn(void **state)
 	all_is_there();
 }
 
-/* There is a spare already: the sheaf is filled up for the barn or, if the flags or the barn forbid
- * that, flushed. */
+static void take(struct slab_sheaf *sheaf, void **objects, unsigned int n)
+{
+	for (unsigned int i = 0; i < n; i++)
+		assert_non_null(objects[i] = kmem_cache_alloc_from_sheaf(s, GFP_NOWAIT, sheaf));
+}
+
+/* There is a spare already: the sheaf stays in the barn as it is, and the next one is merged with
+ * it. No object passes through slabs, whatever the flags are. */
 static void returned_beside_a_spare(void **state)
 {
-	struct kmem_cache_stats before;
+	unsigned int capacity = look(s).sheaf_capacity;
+	struct kmem_cache_stats before = look(s);
+	struct slab_sheaf *sheaves[3];
+
+	(void)state;
+	needs(NEED_SHEAVES);
+	for (int i = 0; i < 3; i++)
+		sheaves[i] = prefilled(1);
+	assert_int_equal(MOVED(before, prefill_slab, 3 * capacity), 3 * capacity);
+	take(sheaves[1], held, 5);
+	take(sheaves[2], held + 5, 7);
+	before = look(s);
+	/* BARN-N3 */
+	kmem_cache_return_sheaf(s, GFP_KERNEL, sheaves[0]);
+	kmem_cache_return_sheaf(s, 0, sheaves[1]);
+	assert_int_equal(MOVED(before, sheaf_return_slow, 1), 1);
+	assert_int_equal(look(s).barn_full, 0);
+	assert_int_equal(look(s).barn_partial, 1);
+	kmem_cache_return_sheaf(s, GFP_KERNEL, sheaves[2]);
+	assert_int_equal(look(s).barn_full, 1);
+	assert_int_equal(look(s).barn_partial, 1);
+	assert_int_equal(look(s).objects_in_sheaves, 3 * capacity - 12);
+	assert_int_equal(kmem_cache_verify(s), 0);
+	/* The spare; the partial sheaf and some of the full one; the rest of that. */
+	sheaves[0] = prefilled(capacity);
+	assert_int_equal(MOVED(before, prefill_slot, capacity), capacity);
+	sheaves[1] = prefilled(capacity);
+	assert_int_equal(look(s).barn_full, 0);
+	assert_int_equal(look(s).barn_partial, 1);
+	assert_int_equal(MOVED(before, prefill_barn, capacity), capacity);
+	sheaves[2] = prefilled(capacity - 12);
+	assert_int_equal(MOVED(before, prefill_barn, 2 * capacity - 12), 2 * capacity - 12);
+	assert_int_equal(look(s).barn_partial, 0);
+	assert_int_equal(MOVED(before, prefill_slab, 0), 0);
+	assert_int_equal(MOVED(before, sheaf_flush, 0), 0);
+	assert_int_equal(MOVED(before, sheaf_refill, 0), 0);
+	for (int i = 0; i < 3; i++)
+		kmem_cache_return_sheaf(s, GFP_KERNEL, sheaves[i]);
+	give(12);
+	all_is_there();
+}
+
+/* An allocation takes the partial sheaf before objects of slabs. */
+static void allocated_from_a_partial_sheaf(void **state)
+{
+	unsigned int capacity = look(s).sheaf_capacity;
 	struct slab_sheaf *one, *two;
 
 	(void)state;
 	needs(NEED_SHEAVES);
-	for (int may_fill = 0; may_fill < 2; may_fill++) {
-		one = prefilled(1);
-		two = prefilled(1);
-		pop(two, 5);
-		kmem_cache_return_sheaf(s, GFP_KERNEL, one);
-		before = look(s);
-		kmem_cache_return_sheaf(s, may_fill ? GFP_NOWAIT : 0, two);
-		assert_int_equal(MOVED(before, sheaf_return_slow, 1), 1);
-		assert_int_equal(MOVED(before, barn_put, (unsigned)may_fill), may_fill);
-		assert_int_equal(
-			MOVED(before, sheaf_flush, may_fill ? 0 : look(s).sheaf_capacity - 5),
-			may_fill ? 0 : look(s).sheaf_capacity - 5);
-		assert_int_equal(MOVED(before, sheaf_refill, may_fill ? 5 : 0), may_fill ? 5 : 0);
-		give(5);
-		all_is_there();
-	}
+	one = prefilled(1);
+	two = prefilled(1);
+	take(two, held, 5);
+	kmem_cache_return_sheaf(s, GFP_KERNEL, one);
+	kmem_cache_return_sheaf(s, GFP_KERNEL, two);
+	for (unsigned int i = 5; i < 2 * capacity; i++)
+		assert_non_null(held[i] = kmem_cache_alloc(s, GFP_KERNEL));
+	assert_int_equal(look(s).objects_in_sheaves, 0);
+	assert_int_equal(look(s).barn_partial, 0);
+	give(2 * capacity);
+	all_is_there();
+}
+
+/* The first calls in a cache are these: the sheaf becomes the spare nevertheless. */
+static void first_calls(void **state)
+{
+	struct kmem_cache_stats before = look(s);
+
+	(void)state;
+	needs(NEED_SHEAVES);
+	for (int i = 0; i < 3; i++)
+		kmem_cache_return_sheaf(s, GFP_KERNEL, prefilled(8));
+	assert_int_equal(MOVED(before, sheaf_return_fast, 3), 3);
+	assert_int_equal(MOVED(before, sheaf_prefill_fast, 2), 2);
+	all_is_there();
 }
 
 static void oversize(void **state)
@@ -529,6 +589,8 @@ int main(void)
 		TEST(spare_and_back),
 		TEST(from_the_barn),
 		TEST(returned_beside_a_spare),
+		TEST(allocated_from_a_partial_sheaf),
+		TEST(first_calls),
 		TEST(oversize),
 		TEST(without_sheaves),
 		TEST(refill),

@@ -19,7 +19,7 @@ enum {
 	SEARCHES = 400,
 	FINDS = 2 * (CPUS + BARN_PARTS),
 	LAST = 100,	 /* searches, when all have been looked at */
-	MOST_STEPS = 96, /* of one: 23 cells of a shard, and of another one or 8 of 7 blocks */
+	MOST_STEPS = 96, /* of one: 22 cells of a shard, and of another one or 8 of 7 blocks */
 };
 
 static struct kmem_cache *s;

@@ -2,9 +2,9 @@
 /*
  * The barn: storage for whole sheaves. See sheaf.h for its cells and its order.
  *
- * Each CPU has a shard: 23 cells in the row of slots that has the CPU's number; 15 where there are
- * several nodes, because the others are for objects of other nodes (remote.h). A node has
- * blocks of 63 cells, allocated when they are needed. A full sheaf is put into this CPU's shard,
+ * Each CPU has a shard: 22 cells in the row of slots that has the CPU's number; 14 where there are
+ * several nodes, because others are for objects of other nodes (remote.h). A node has blocks of 63
+ * cells, allocated when they are needed. A full sheaf is put into this CPU's shard,
  * the blocks (a part of them that this CPU prefers, then the others), or the shard of another
  * CPU of the node, in that order; an empty one into the first or second of these. A search looks
  * at this CPU's shard, at the place where it last found another sheaf (the shard of a CPU with the
@@ -18,6 +18,10 @@
  * the pool: a cache gets as many as its CPUs want at the same time, and from then on only sheaves
  * that must move from CPU to CPU do so.
  *
+ * One more cell of each shard is for a sheaf that is neither full nor empty, the CPU's partial
+ * sheaf. Each such sheaf that is handed over on this CPU is merged with it, so that there is never
+ * a second one. Prefills (prefill.h), and allocations that would go to slabs, take it.
+ *
  * The search and the cells are in barn.c, cells.c and steal.c, the limits in limits.c; code that
  * visits every cell is in barn_all.c.
  *
@@ -29,6 +33,8 @@
  * number of sheaves (sheaf_set_barn_full()) is met exactly, as far as there are cells. All
  * barns together have a limit, too: budget.h.
  *
+ * A partial sheaf is beyond these limits, but there is none where a shard may hold no full sheaf.
+ *
  * Invariants
  *  BARN-N1. A shard with a sheaf, or with a cell in transit, has its bit set in `used`. Bits are
  *      never cleared; nr_used counts them, with a short delay.
@@ -36,6 +42,10 @@
  *      it still looks at one place, a different one each time, so a sheaf that exists is seen, and
  *      then found, eventually. A search for room looks at this CPU's shard only: the next full
  *      sheaf that is taken anywhere clears the mark, and so does a search for one that finds none.
+ *
+ *  BARN-N3. The sheaf in the cell of a partial sheaf has objects, and room for more. A thread takes
+ *      it out as a whole, with no cell in transit: its in-hand count shows it, or the program gets
+ *      its objects.
  *
  * Callers: src/percpu/, and src/stats/ to count the sheaves.
  */
@@ -123,9 +133,15 @@ static inline unsigned int barn_next_used(const struct barn *barn, unsigned int 
 	return place < end ? place : end;
 }
 
+/* The cells of a shard for full and empty sheaves; the next one is that of the partial sheaf. */
 static inline unsigned int barn_shard_cells(void)
 {
-	return os.nr_nodes > 1 ? SLOT_CELLS - SLOT_REMOTE : SLOT_CELLS;
+	return (os.nr_nodes > 1 ? SLOT_CELLS - SLOT_REMOTE : SLOT_CELLS) - 1;
+}
+
+static inline uintptr_t *barn_partial_cell(const struct sheaf_cache *cache, unsigned int cpu)
+{
+	return &slot_of_row(cache->at.handle, cpu)->cells[barn_shard_cells()];
 }
 
 static inline struct sheaf *barn_sheaf(uintptr_t cell)
@@ -172,6 +188,16 @@ void barn_finish(struct sheaf_cache *cache, struct barn_cell *cell, struct sheaf
 bool barn_put_full(struct sheaf_cache *cache, unsigned int node, struct sheaf *sheaf,
 		   struct sheaf **displaced);
 bool barn_put_empty(struct sheaf_cache *cache, struct sheaf *sheaf);
+/* Take this CPU's partial sheaf, or return NULL. For a caller that has seen no drain since it
+ * entered the in-hand count, or that gives the objects to the program. */
+struct sheaf *barn_take_partial(struct sheaf_cache *cache);
+/* Make it this CPU's partial sheaf; or take that one, *other (else NULL), if there is one already.
+ * Returns false if none is allowed, or its cell is in transit. */
+bool barn_put_partial(struct sheaf_cache *cache, struct sheaf *sheaf, struct sheaf **other);
+static inline bool barn_has_partial(const struct sheaf_cache *cache)
+{
+	return os_load_relaxed(barn_partial_cell(cache, os_cpu())) != 0;
+}
 /*
  * False if a full sheaf would hardly find room now: this CPU's shard has none, and the last search
  * for it found none anywhere. A hint for callers that would have to fill one first, or to find an

@@ -19,7 +19,7 @@ bool barn_next_cells(struct sheaf_cache *cache, struct barn_walk *walk)
 			unsigned int cpu = os_cpu_at(walk->node, place);
 
 			walk->cells = slot_of_row(cache->at.handle, cpu)->cells;
-			walk->n = barn_shard_cells();
+			walk->n = barn_shard_cells() + 1;
 			walk->next = place + 1;
 			return true;
 		}

@@ -3,6 +3,7 @@
 #include "percpu/barn/cells.h"
 
 #include "os/assert.h"
+#include "percpu/barn/budget.h"
 
 /* Put a cell in transit if it still holds the value that was read. Returns the sheaf, or NULL. */
 static struct sheaf *begin_at(const struct barn_search *s, uintptr_t *at, uintptr_t cell)
@@ -116,6 +117,30 @@ struct sheaf *cells_search(const struct barn_search *s, const struct cells *cell
 	if (s->put)
 		return cells_put_empty(cells, s->put, false) ? s->put : NULL;
 	return find_cell(s, cells);
+}
+
+struct sheaf *barn_take_partial(struct sheaf_cache *cache)
+{
+	uintptr_t *at = barn_partial_cell(cache, os_cpu()), cell = os_load_relaxed(at);
+
+	return !(cell & BARN_TRANSIT) && cell && os_cmpxchg(at, &cell, 0) ? barn_sheaf(cell) : NULL;
+}
+
+bool barn_put_partial(struct sheaf_cache *cache, struct sheaf *sheaf, struct sheaf **other)
+{
+	unsigned int cpu = os_cpu();
+	uintptr_t *at = barn_partial_cell(cache, cpu), cell = os_load_relaxed(at);
+
+	/* SHEAF-H4, BARN-N3, PREFILL-F3 */
+	os_assert(sheaf->size && sheaf->size < sheaf->capacity && barn_sheaf(os_peek(at)) != sheaf);
+	if (!os_load_relaxed(&cache->shard_full) || sheaf_budget_is_over() || !barn_use(cache, cpu))
+		return false;
+	while (!(cell & BARN_TRANSIT))
+		if (os_cmpxchg(at, &cell, cell ? 0 : (uintptr_t)sheaf)) {
+			*other = barn_sheaf(cell);
+			return true;
+		}
+	return false;
 }
 
 bool cells_have_room(const struct cells *cells)

@@ -9,7 +9,7 @@
 
 /*
  * Shards of CPUs with the same hardware cache, and the same number of the node's others, per
- * search. It bounds a failed search to 16 shards of 23 cells on any machine. Because the next
+ * search. It bounds a failed search to 16 shards of 22 cells on any machine. Because the next
  * search continues from there, half would find the same sheaf in twice as many searches, and each
  * one before that is a refill.
  */
