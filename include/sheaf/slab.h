@@ -538,7 +538,7 @@ void kmem_cache_free_bulk(struct kmem_cache *s, size_t n, void **p)
 struct slab_sheaf;
 
 /*
- * Return a sheaf with at least `size` objects (1 ... 262140). Usually this is the CPU's spare
+ * Return a sheaf with at least `size` objects (1 ... 2147483647). Usually this is the CPU's spare
  * sheaf, as it is or refilled. Above the sheaf capacity, or if the cache has no sheaves, the sheaf
  * is made for this call and has exactly `size` objects. __GFP_ZERO and __GFP_THISNODE have no
  * effect here. If objects are to be charged (<sheaf/group.h>), O(size) more; and pass __GFP_ACCOUNT
@@ -553,7 +553,7 @@ SHEAF_CHECK_RESULT struct slab_sheaf *kmem_cache_prefill_sheaf(struct kmem_cache
 /*
  * Refill a sheaf to at least `size` objects; *sheafp may be replaced by another sheaf. Returns 0;
  * -ENOMEM if there is no memory, in which case the sheaf keeps its objects and stays usable;
- * -EINVAL after a report if there is no sheaf, or `size` is above 262140. O(missing objects).
+ * -EINVAL after a report if there is no sheaf, or `size` is above 2147483647. O(missing objects).
  */
 SHEAF_CHECK_RESULT int kmem_cache_refill_sheaf(struct kmem_cache *s, gfp_t gfp,
 					       struct slab_sheaf **sheafp, unsigned int size)

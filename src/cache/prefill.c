@@ -205,7 +205,7 @@ static bool is_too_large(const struct kmem_cache *s, unsigned int n, const char 
 	if (n <= PREFILL_MAX)
 		return false;
 	os_misuse(s->name,
-		  "%s(%s, %u objects): a sheaf holds at most %zu; ignored. Use several sheaves",
+		  "%s(%s, %u objects): a sheaf holds at most %u; ignored. Use several sheaves",
 		  call, s->name, n, PREFILL_MAX);
 	return true;
 }

@@ -12,6 +12,7 @@
 #include "os/options/options.h"
 #include "os/should_fail.h"
 #include "os/tsan.h"
+#include "page/map.h"
 #include "page/range.h"
 
 #define SMALLEST_SHIFT 6
@@ -175,13 +176,24 @@ static void *cleared(struct pool_block *block, size_t size)
 	return block;
 }
 
+static void *alloc_mapping(size_t size)
+{
+	void *block = map_alloc(size, 1, os_node(), true);
+
+	if (block)
+		map_retire(block);
+	return block;
+}
+
 void *pool_alloc(size_t size)
 {
 	unsigned int index = size_index(size), node = this_pool();
 	struct pool_block *block;
 
-	if (index == NR_SIZES || os_should_fail("pool_alloc"))
+	if (os_should_fail("pool_alloc"))
 		return NULL;
+	if (index == NR_SIZES)
+		return alloc_mapping(size);
 	block = take_block(node, index);
 	for (node = 0; !block && node < nr_pools(); node++)
 		block = take_block(node, index);
@@ -225,6 +237,8 @@ void pool_give_back(void *pointer, size_t size)
 
 	if (!block || bytes < OS_PAGE) {
 		pool_free(block, size);
+	} else if (size_index(size) == NR_SIZES) {
+		map_free_retired(block);
 	} else if (page_is_ours(block)) {
 		tsan_release_pages(block, bytes);
 		page_free(&pages.slabs[(block - pages.base) >> OS_PAGE_SHIFT],

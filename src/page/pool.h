@@ -13,7 +13,8 @@
  * in its own memory: a block that another node's CPU frees goes back there, and a CPU gets blocks
  * of its own node while there are any. Freed blocks stay in the pool, so that a section which is
  * about to be aborted may still read a sheaf that was returned (it cannot store to it). Only blocks
- * that no section reads, and whose size the program chooses, give their pages back.
+ * that no section reads, and whose size the program chooses, give their pages back. Of these, one
+ * above 2 MiB is a mapping (map.h), retired from the beginning: no call of the program frees it.
  *
  * Locks: OS_RANK_POOL, one for each node. Callers: src/slab/, src/percpu/, src/cache/.
  */
@@ -22,7 +23,7 @@
 
 #include <stddef.h>
 
-/* Zeroed, aligned to 64 bytes. NULL if there is no memory, or size is above 2 MiB. */
+/* Zeroed, aligned to 64 bytes; above 2 MiB only for pool_give_back(). NULL: there is no memory. */
 void *pool_alloc(size_t size);
 /* As pool_alloc(), of at most 2 MiB and without waiting: from this node's list of its size, if no
  * other thread changes its lists. */

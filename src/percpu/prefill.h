@@ -25,8 +25,8 @@
 #include "percpu/sheaf.h"
 #include "slab/drain_marks.h"
 
-/* The largest oversize sheaf: it fits into one block of the pool. */
-#define PREFILL_MAX ((((size_t)2 << 20) - SHEAF_HEADER) / sizeof(void *))
+/* Objects of the largest oversize sheaf. */
+#define PREFILL_MAX (SHEAF_OVERSIZE - 1)
 
 /*
  * Lend a sheaf with room for n objects (at most the cache's capacity), with any number of objects

@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <sched.h>
+#include <sheaf/kmalloc.h>
 #include <sheaf/slab.h>
 #include <sheaf/stats.h>
 #include <sheaf/trim.h>
@@ -258,12 +259,12 @@ static void oversize(void **state)
 	kmem_cache_return_sheaf(s, GFP_KERNEL, prefilled(9000));
 	all_is_there();
 	capture_begin(&captured);
-	assert_null(kmem_cache_prefill_sheaf(s, GFP_KERNEL, 262141));
+	assert_null(kmem_cache_prefill_sheaf(s, GFP_KERNEL, 1u << 31));
 	assert_int_equal(capture_end(&captured), 1);
-	assert_non_null(strstr(captured.text, "at most 262140"));
+	assert_non_null(strstr(captured.text, "at most 2147483647"));
 	sheaf = prefilled(10);
 	capture_begin(&captured);
-	assert_int_equal(kmem_cache_refill_sheaf(s, GFP_KERNEL, &sheaf, 262141), -EINVAL);
+	assert_int_equal(kmem_cache_refill_sheaf(s, GFP_KERNEL, &sheaf, 1u << 31), -EINVAL);
 	assert_int_equal(capture_end(&captured), 1);
 	assert_non_null(strstr(captured.text, "kmem_cache_refill_sheaf(prefill"));
 	kmem_cache_return_sheaf(s, GFP_KERNEL, sheaf);
@@ -274,21 +275,44 @@ static size_t used_bytes(void)
 	struct sheaf_stats stats;
 
 	sheaf_stats(&stats);
-	return stats.used_bytes;
+	return stats.used_bytes + stats.mapped_bytes;
 }
 
-/* The largest one is a block of 2 MiB. */
+/* The largest one that is a block of 2 MiB, and one that is a mapping. */
 static void an_oversize_sheaf_gives_its_pages_back(void **state)
 {
+	static const unsigned int sizes[] = {262140, 262141};
 	size_t before;
 
 	(void)state;
 	needs(NEED_SHEAVES);
 	sheaf_trim(0);
 	before = used_bytes();
-	kmem_cache_return_sheaf(s, GFP_KERNEL, prefilled(262140));
-	sheaf_trim(0);
-	assert_true(used_bytes() < before + (1 << 20));
+	for (int i = 0; i < 2; i++) {
+		struct slab_sheaf *sheaf = prefilled(sizes[i]);
+
+		assert_int_equal(kmem_cache_sheaf_size(sheaf), sizes[i]);
+		pop(sheaf, 1000);
+		kmem_cache_return_sheaf(s, GFP_KERNEL, sheaf);
+		give(1000);
+		sheaf_trim(0);
+		assert_true(used_bytes() < before + (1 << 20));
+	}
+}
+
+/* Its memory is the library's: no call of the program frees it. */
+static void a_vast_sheaf_is_no_block(void **state)
+{
+	struct slab_sheaf *sheaf = prefilled(262141);
+
+	(void)state;
+	capture_begin(&captured);
+	kfree(sheaf);
+	assert_int_equal(capture_end(&captured), 1);
+	assert_int_equal(kmem_cache_refill_sheaf(s, GFP_KERNEL, &sheaf, 270000), 0);
+	assert_int_equal(kmem_cache_sheaf_size(sheaf), 270000);
+	kmem_cache_return_sheaf(s, GFP_KERNEL, sheaf);
+	all_is_there();
 }
 
 static void without_sheaves(void **state)
@@ -604,6 +628,7 @@ int main(void)
 		TEST(what_has_passed_comes_first),
 		/* The last one: it leaves much free memory. */
 		TEST(an_oversize_sheaf_gives_its_pages_back),
+		TEST(a_vast_sheaf_is_no_block),
 	};
 
 	return cmocka_run_group_tests_name("prefill", tests, NULL, NULL);

@@ -12,6 +12,7 @@
 #include "kit/unit.h"
 #include "os/machine.h"
 #include "os/options/options.h"
+#include "page/map.h"
 #include "page/page.h"
 
 enum {
@@ -58,8 +59,24 @@ static void blocks_do_not_overlap(void **state)
 			assert_int_equal(blocks[i][at], i % 255 + 1);
 	for (unsigned int i = 0; i < BLOCKS; i++)
 		pool_free(blocks[i], sizes[i]);
-	assert_null(pool_alloc(HUGE + 1));
 	pool_free(NULL, 64);
+}
+
+/* It is a mapping, and no block of the program. */
+static void a_larger_block(void **state)
+{
+	size_t before = map_bytes();
+	char *block = pool_alloc(HUGE + 1);
+
+	(void)state;
+	assert_non_null(block);
+	for (size_t at = 0; at <= HUGE; at++)
+		assert_int_equal(block[at], 0);
+	memset(block, 1, HUGE + 1);
+	assert_false(map_retire(block));
+	assert_true(map_bytes() > before + HUGE);
+	pool_give_back(block, HUGE + 1);
+	assert_int_equal(map_bytes(), before);
 }
 
 static void a_node_gets_its_own(void **state)
@@ -237,6 +254,7 @@ int test_pool(void)
 		cmocka_unit_test(small_sizes_share_pages),
 		cmocka_unit_test(a_size_is_close_together),
 		cmocka_unit_test(blocks_do_not_overlap),
+		cmocka_unit_test(a_larger_block),
 		cmocka_unit_test(a_node_gets_its_own),
 		cmocka_unit_test(a_block_goes_home),
 		cmocka_unit_test(blocks_do_not_become_more),
