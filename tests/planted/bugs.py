@@ -59,6 +59,14 @@ BUGS = [
         "sim-marks"),
     Bug("owners-read-without-lock", "src/slab/owner.c", "\tos_lock(&owners_lock);\n\tif (os_load_acquire(",
         "\tif (os_load_acquire(", "group-structures-rseq"),
+    Bug("taken-part-written-over-a-free", "src/slab/take.c", "\tos_fetch_and(bits, ~(found ^ rest));\n\treturn n;",
+        "\tos_store_relaxed(bits, rest);\n\treturn n;", "sim-kernel-races"),
+    Bug("returned-part-written-over-a-free", "src/slab/give.c",
+        "\tbefore = os_fetch_or(slab_words(cache, group->slab) + group->word, group->bits);",
+        "\tbefore = os_load_relaxed(slab_words(cache, group->slab) + group->word);\n"
+        "\tos_store_relaxed(slab_words(cache, group->slab) + group->word, before | group->bits);", "sim-kernel-races"),
+    Bug("nolock-free-waits-for-a-node", "src/slab/give.c", "\tif (!os_trylock(&node->lock)) {\n\t\tslab_defer",
+        "\tos_lock(&node->lock);\n\tif (false) {\n\t\tslab_defer", "sim-kernel-races"),
     # src/debug/
     Bug("quarantine-reserves-too-little", "src/debug/quarantine.c", "!reserve_rest(ring, cache->size,",
         "!reserve_rest(ring, cache->object_size,", "sim-quarantine"),
@@ -110,6 +118,8 @@ BUGS = [
         "\t\t\treturn;", "retired-rseq"),
     Bug("fork-without-locks-of-shards", "src/rcu/any.c",
         "\t\t\tact(&shard->lock, &shard->locked_by_fork);\n", "", "sim-marks"),
+    Bug("flush-without-those-in-hand", "src/rcu/rcu_free.c", "\tfor (int turn = 0; turn < 2; turn++)\n\t\tin_hand",
+        "\tfor (int turn = 0; turn < 0; turn++)\n\t\tin_hand", "sim-kernel-races"),
     # src/group/
     Bug("stock-gives-back-too-much", "src/group/stock.c", "(uint32_t)word);\n}", "(uint32_t)word + 64);\n}", "sim-groups"),
     Bug("limit-of-a-group-off-by-one", "src/group/charge.c", "return usage + bytes > limit;",
@@ -118,6 +128,8 @@ BUGS = [
         "false", "sim-groups"),
     Bug("forced-charges-uncounted", "src/cache/group_stats.c", "\tout->forced = os_load_relaxed(&g->forced);\n", "", "group-rseq"),
     # src/cache/
+    Bug("last-of-a-mixed-batch-lost", "src/cache/bulk.c", "\tif (!all_local(p, n, os_node())) {\n\t\tfor (unsigned int i = 0; i < n; i++)",
+        "\tif (!all_local(p, n, os_node())) {\n\t\tfor (unsigned int i = n % 32 == 0; i < n; i++)", "kernel-bugs-layers-rseq-2-nodes"),
     Bug("barn-limit-not-taken-over", "src/cache/create.c",
         "\t\tsheaf_set_barn(&s->sheaf, args->barn_objects, args->barn_bytes);\n", "\t\t;\n", "container-rseq"),
     Bug("fork-locks-in-the-wrong-order", "src/cache/process.c", "\tos_lock(&groups.lock);\n\tos_lock(&stock_drains);\n",
