@@ -192,7 +192,7 @@ typedef unsigned int slab_flags_t;
 #define NUMA_NO_NODE (-1)
 
 /* The largest size of an object, in bytes. */
-#define KMEM_CACHE_MAX_SIZE (SHEAF_CAST(size_t, 1) << 20)
+#define KMEM_CACHE_MAX_SIZE (SHEAF_CAST(size_t, 4) << 20)
 
 struct kmem_cache;
 struct kmem_group;
@@ -206,7 +206,7 @@ struct sheaf_rcu_ops;
  * rule.
  */
 struct kmem_cache_args {
-	/* Alignment in bytes: a power of two, at most KMEM_CACHE_MAX_SIZE. 0: that of a word. */
+	/* Alignment in bytes: a power of two, at most 1048576. 0: that of a word. */
 	unsigned int align;
 	/* The region that may be copied to users: usersize bytes at useroffset. It must lie inside
 	 * the object, or it is reported and ignored. A cache with a region is not merged. */
@@ -239,7 +239,8 @@ struct kmem_cache_args {
  * Create a cache of objects of `size` bytes, 1 ... KMEM_CACHE_MAX_SIZE. The first 127 bytes of the
  * name are copied, with control characters replaced by `?`. A name that is already in use, and
  * NULL, work with a warning. Caches with the same layout may be merged (see SLAB_NO_MERGE). `args`
- * may be NULL.
+ * may be NULL. Objects above 1 MiB have a slab each, of 2 or 4 MiB, and no sheaves; their pages are
+ * used as far as the program touches them.
  *
  * Returns NULL if an argument is wrong (which is reported in one line) or there is no memory; with
  * SLAB_PANIC the program ends instead. Takes a lock; O(1) up to some thousands of caches, and then

@@ -13,11 +13,15 @@
 #include "percpu/rows.h"
 #include "slab/rcu_free_slab.h"
 
-#define CACHE_LINE  64u
-#define WORD	    ((unsigned int)sizeof(void *))
-#define NAME_SHOWN  127
-#define BEST_ALIGN  "use a power of two up to 1048576, or 0"
-#define FLAGS_KNOWN FLAGS_OF(SLAB_PUBLIC_FLAGS)
+#define CACHE_LINE 64u
+#define WORD	   ((unsigned int)sizeof(void *))
+#define NAME_SHOWN 127
+#define MOST_ALIGN ((size_t)1 << 20)
+#define BEST_ALIGN "use a power of two up to 1048576, or 0"
+/* Larger objects go from a slab to the program and back: a full sheaf of one on each CPU would be
+ * too much. */
+#define MOST_SHEAF_OBJECT ((size_t)1 << 20)
+#define FLAGS_KNOWN	  FLAGS_OF(SLAB_PUBLIC_FLAGS)
 
 static bool wrong(const char *name, const char *what, size_t value, const char *do_this)
 {
@@ -49,8 +53,8 @@ static bool check_args(const char *name, size_t size, struct kmem_cache_args *ar
 		       slab_flags_t flags, slab_flags_t known)
 {
 	if (size == 0 || size > KMEM_CACHE_MAX_SIZE)
-		return wrong(name, "size", size, "use 1 to 1048576 bytes");
-	if (args->align & (args->align - 1) || args->align > KMEM_CACHE_MAX_SIZE)
+		return wrong(name, "size", size, "use 1 to 4194304 bytes");
+	if (args->align & (args->align - 1) || args->align > MOST_ALIGN)
 		return wrong(name, "align", args->align, BEST_ALIGN);
 	if (flags & ~known)
 		return wrong(name, "flags with unknown bit", flags & ~known,
@@ -267,7 +271,7 @@ static struct kmem_cache *create(const char *name, size_t size, struct kmem_cach
 	if (args->group)
 		flags |= SLAB_ACCOUNT;
 	flags = with_debug(name, flags);
-	if (os_options.tiny)
+	if (os_options.tiny || size > MOST_SHEAF_OBJECT)
 		flags |= SLAB_NO_SHEAVES;
 	if (flags & DEBUG_QUARANTINE)
 		quarantine_begin();

@@ -62,15 +62,15 @@ static bool is_larger(struct slab_cache *cache, const struct slab_request *reque
 	return order != 0;
 }
 
-/* With all letters if an object with them fits into a slab, else with those that need no bytes.
- * False: no memory. */
+/* With all letters or, if they may not make slabs larger, those that need no bytes. False: no
+ * memory. */
 static bool lay_out_debug(struct slab_cache *cache, struct slab_request *request,
 			  struct debug_cache *debug, slab_flags_t flags)
 {
 	set_room(debug);
 	if (!slab_cache_init(cache, request))
 		return false;
-	if (cache->min.objects && (!(flags & DEBUG_NOT_LARGER) || !is_larger(cache, request)))
+	if (!(flags & DEBUG_NOT_LARGER) || !is_larger(cache, request))
 		return true;
 	slab_cache_exit(cache);
 	debug->flags &= ~(SLAB_RED_ZONE | SLAB_STORE_USER);

@@ -40,8 +40,8 @@
  *  SLAB_DEBUG-D6. An object that waits for a grace period counts as used: it is checked and
  *      poisoned when it is really freed. An object in a prefilled sheaf was allocated by the call
  *      that filled the sheaf.
- *  SLAB_DEBUG-D7. A cache does without letters whose bytes do not fit (objects of 1 MiB with such
- *      an alignment; O).
+ *  SLAB_DEBUG-D7. With O, a cache does without letters that would make its slabs larger. Without
+ *      it, the bytes of all letters fit: the largest slab is twice as large as the largest object.
  *
  * The layer takes no lock, and allocates nothing once a cache is made, so it works in every context
  * in which the allocator does. Reports have many lines (os/report/record.h).

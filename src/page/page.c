@@ -122,6 +122,63 @@ static struct chunk *take_run(struct range *range, unsigned int order, unsigned 
 	return found >= 0 ? chunk : NULL;
 }
 
+/* Half: twice as many free neighbours are not found, and addresses used that need not be; double:
+ * the lock is held twice as long. */
+#define WIDE_LOOK 64
+
+static bool all_free(const struct range *range, size_t first, unsigned int n)
+{
+	for (unsigned int i = 0; i < n; i++)
+		if (range_chunk(range, first + i)->nr_free != CHUNK_PAGES)
+			return false;
+	return true;
+}
+
+/* The first of n free chunks that are neighbours, aligned to n; or SIZE_MAX. If WIDE_LOOK places
+ * are none, the range grows, and the next call looks at others. */
+static size_t find_wide(struct range *range, unsigned int n)
+{
+	size_t places = range->nr_chunks / n, from = os_load_relaxed(&range->wide) / n;
+	struct chunk *chunk;
+
+	for (size_t i = 0; i < WIDE_LOOK && i < places; i++)
+		if (all_free(range, (from + i) % places * n, n))
+			return (from + i) % places * n;
+	if (places)
+		os_store_relaxed(&range->wide, (uint32_t)((from + WIDE_LOOK) % places * n));
+	if (!page_may_grow((size_t)n * CHUNK_PAGES))
+		return SIZE_MAX;
+	do {
+		chunk = range_grow(range);
+		if (!chunk)
+			return SIZE_MAX;
+		range_relist(range, chunk);
+	} while (range->nr_chunks % n || !all_free(range, range->nr_chunks - n, n));
+	return range->nr_chunks - n;
+}
+
+/* As take_run(), for a run of several chunks. */
+static struct chunk *take_wide(struct range *range, unsigned int order)
+{
+	unsigned int n = 1u << (order - PAGE_MAX_ORDER);
+	size_t first = find_wide(range, n), clean = 0;
+
+	for (unsigned int i = 0; first != SIZE_MAX && i < n; i++)
+		clean += CHUNK_PAGES - range_chunk(range, first + i)->nr_dirty;
+	if (first == SIZE_MAX || (clean && !page_hold(clean)))
+		return NULL;
+	for (unsigned int i = 0; i < n; i++) {
+		struct chunk *chunk = range_chunk(range, first + i);
+
+		range->whole -= range_whole_of(chunk);
+		range_count_dirty(range, -(ptrdiff_t)chunk->nr_dirty);
+		chunk_take(chunk, PAGE_MAX_ORDER);
+		range_relist(range, chunk);
+		range_taken(range, chunk);
+	}
+	return range_chunk(range, first);
+}
+
 static void disown(struct slab *slab, unsigned int order)
 {
 	for (unsigned int i = 0; i < 1u << order; i++) {
@@ -145,7 +202,9 @@ static unsigned int take_runs(struct range *range, unsigned int order, struct sl
 	unsigned int got = 0, page = 0;
 
 	os_lock(&range->lock);
-	while (got < n && (chunk = take_run(range, order, &page)) != NULL) {
+	while (got < n &&
+	       (chunk = order > PAGE_MAX_ORDER ? take_wide(range, order)
+					       : take_run(range, order, &page)) != NULL) {
 		os_store_relaxed(&range->used, range->used + ((size_t)1 << order));
 		runs[got++] = chunk_slabs(range, chunk) + page;
 		/* PAGE-P3 */
@@ -161,10 +220,14 @@ static unsigned int take_runs(struct range *range, unsigned int order, struct sl
 unsigned int page_alloc_runs(unsigned int node, unsigned int order, struct slab **runs,
 			     unsigned int n)
 {
-	unsigned int got = 0;
+	unsigned int got = 0, looks = 1;
 
+	/* A run of several chunks may be where the first search did not get to. */
+	if (order > PAGE_MAX_ORDER)
+		looks += os_load_relaxed(&ranges[node].nr_chunks) / WIDE_LOOK;
 	if (!os_should_fail("page_alloc"))
-		got = take_runs(&ranges[node], order, runs, n);
+		while (!got && looks--)
+			got = take_runs(&ranges[node], order, runs, n);
 
 	/* Freed mappings that wait make room. */
 	if (os_unlikely(!got) && map_trim(OS_PAGE << order))
@@ -194,7 +257,7 @@ enum run {
 	RUN_RETURNED
 };
 
-static void give_run(struct slab *slab, unsigned int order, enum run run)
+static void give_part(struct slab *slab, unsigned int order, enum run run)
 {
 	size_t index = ((uintptr_t)page_address(slab) - (uintptr_t)pages.base) >> OS_PAGE_SHIFT;
 	struct range *range = &ranges[page_node(page_address(slab))];
@@ -219,6 +282,19 @@ static void give_run(struct slab *slab, unsigned int order, enum run run)
 	if (run == RUN_RETURNED)
 		range_return(range, chunk, page, order);
 	range_unlock(range);
+}
+
+/* Of several chunks, one by one: where they are, the next such run is looked for. */
+static void give_run(struct slab *slab, unsigned int order, enum run run)
+{
+	unsigned int part = order < PAGE_MAX_ORDER ? order : PAGE_MAX_ORDER;
+
+	for (unsigned int i = 0; i < 1u << order; i += 1u << part)
+		give_part(slab + i, part, run);
+	if (order > PAGE_MAX_ORDER)
+		os_store_relaxed(&ranges[page_node(page_address(slab))].wide,
+				 (uint32_t)((size_t)(slab - pages.slabs) / CHUNK_PAGES %
+					    range_max_chunks()));
 }
 
 void page_free(struct slab *slab, unsigned int order)

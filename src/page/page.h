@@ -18,7 +18,8 @@
  *
  * Invariants
  *  PAGE-P1. A page is free (its bit is set) or part of exactly one run.
- *  PAGE-P2. A run of 2^k pages is aligned to 2^k pages, k <= PAGE_MAX_ORDER.
+ *  PAGE-P2. A run of 2^k pages is aligned to 2^k pages, k <= PAGE_WIDE_ORDER. Above
+ *      PAGE_MAX_ORDER it is several whole chunks.
  *  PAGE-P3. The descriptor of every address below pages.readable can be read at any time:
  *      page_owner() tests nothing else. Those above a range's top read zero.
  *  PAGE-P4. Free pages that were used and not yet returned ("dirty"), and mappings that wait, stay
@@ -44,8 +45,9 @@
 #include "os/atomic.h"
 #include "os/memory.h"
 
-#define PAGE_MAX_ORDER 9
-#define PAGE_WORDS     8 /* of bits for a page of the smallest objects */
+#define PAGE_MAX_ORDER	9  /* of runs within a chunk */
+#define PAGE_WIDE_ORDER 11 /* 8 MiB: the largest object, and what checks put around it */
+#define PAGE_WORDS	8  /* of bits for a page of the smallest objects */
 /*
  * The most bytes that one call returns, in whole chunks: 0.5 ms if these are huge pages, 3 ms in
  * pages of 4 KiB. Half: memory that is freed faster than 2 GiB a second goes later; double: calls

@@ -63,6 +63,7 @@ struct range {
 	} shown;	 /* the last values of show.c; bytes */
 	size_t mapped;	 /* bytes of mappings, in use and not */
 	uint32_t cursor; /* the chunk to give parts of back next */
+	uint32_t wide; /* the chunk from which free neighbours are looked for; any thread stores */
 	struct pool pool;
 } __attribute__((aligned(1024)));
 

@@ -8,7 +8,8 @@
 #include "page/range.h"
 
 #define LARGEST_SHIFT  44
-#define SMALLEST_SHIFT OS_HUGE_SHIFT /* one chunk */
+#define SMALLEST_SHIFT OS_HUGE_SHIFT			 /* one chunk */
+#define WIDE_SHIFT     (OS_PAGE_SHIFT + PAGE_WIDE_ORDER) /* of addresses, for PAGE-P2 */
 #define ADDRESS_SHIFT  46 /* all ranges together: half of what x86-64 has, a quarter of AArch64 */
 
 struct pages pages;
@@ -52,16 +53,17 @@ static bool reserve(unsigned int shift)
 	size_t slabs = os_round_up(bytes_of_slabs(size)), words = os_round_up(bytes_of_words(size));
 	size_t chunks = os_round_up(((size_t)1 << (shift - OS_HUGE_SHIFT)) * sizeof(struct chunk));
 	size_t tables = table_guard_bytes() + chunks * os.nr_nodes + os.page_size + slabs + words;
-	char *all = os_map_anywhere(tables + OS_HUGE + size, false), *base, *shared_page;
+	size_t align = (size_t)1 << (shift < WIDE_SHIFT ? shift : WIDE_SHIFT);
+	char *all = os_map_anywhere(tables + align + size, false), *base, *shared_page;
 
 	if (!all)
 		return false;
-	base = (char *)(((uintptr_t)all + tables + OS_HUGE - 1) & ~(OS_HUGE - 1));
+	base = (char *)(((uintptr_t)all + tables + align - 1) & ~(align - 1));
 	shared_page = base - words - slabs - os.page_size;
 	pages.slabs = (struct slab *)(shared_page + os.page_size / 2);
 	if (!(os.nr_nodes == 1 || os_allow_reads(shared_page, slabs + os.page_size)) ||
 	    !reserve_marks(size)) {
-		os_unreserve(all, tables + OS_HUGE + size);
+		os_unreserve(all, tables + align + size);
 		return false;
 	}
 	tools_hold(base, size);

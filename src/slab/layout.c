@@ -68,7 +68,7 @@ static unsigned int order_holding(const struct slab_cache *cache, unsigned int o
 {
 	unsigned int order = 0;
 
-	while (order < PAGE_MAX_ORDER && objects_of_order(cache, order) < objects)
+	while (order < PAGE_WIDE_ORDER && objects_of_order(cache, order) < objects)
 		order++;
 	return order;
 }
@@ -130,7 +130,7 @@ static uint16_t min_partial(const struct slab_cache *cache, bool fill)
 	/* The kernel's limit of 10 is that of the largest objects. */
 	n = n < 5 ? 5 : n;
 	/* Of larger slabs, as many bytes. */
-	if (fill && cache->oo.order > KERNEL_ORDER)
+	if ((fill || cache->oo.order > PAGE_MAX_ORDER - 1) && cache->oo.order > KERNEL_ORDER)
 		n >>= cache->oo.order - KERNEL_ORDER;
 	return (uint16_t)(n ? n : 1);
 }

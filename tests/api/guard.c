@@ -409,7 +409,7 @@ static void forks(void **state)
 
 static void sizes_and_places(void)
 {
-	for (size_t size = 1; size <= KMEM_CACHE_MAX_SIZE; size = size * 3 + 1)
+	for (size_t size = 1; size <= KMALLOC_MAX_CACHE_SIZE; size = size * 3 + 1)
 		for (unsigned int align = 8; align <= 8192; align *= 4) {
 			struct kmem_cache_args args = {.align = align};
 			struct kmem_cache *s =

@@ -188,12 +188,12 @@ static void layouts(void **state)
 static void what_does_not_fit(void **state)
 {
 	const struct kmem_cache_args args = {.align = 1 << 20};
-	struct kmem_cache *s = kmem_cache_create("huge", 1 << 20, &args, F | Z | P | U);
+	struct kmem_cache *s = kmem_cache_create("huge", 4 << 20, &args, F | Z | P | U);
 	char *object;
 
 	(void)state;
 	assert_non_null(s);
-	assert_int_equal(debug_of(&s->sheaf.slab)->flags, F | P);
+	assert_int_equal(debug_of(&s->sheaf.slab)->flags, F | Z | P | U);
 	object = kmem_cache_alloc(s, GFP_KERNEL);
 	assert_non_null(object);
 	assert_int_equal((uintptr_t)object % (1 << 20), 0);

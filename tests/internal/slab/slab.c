@@ -61,10 +61,10 @@ static unsigned int expected_order(uint32_t stride)
 
 static void layout(void **state)
 {
-	static const uint32_t sizes[] = {1,	7,     8,      16,	24,	64,    96,
-					 100,	192,   256,    512,	700,	1024,  1500,
-					 2048,	4096,  5000,   8192,	9000,	20000, 32768,
-					 40000, 65536, 300000, 1048576, 2097152};
+	static const uint32_t sizes[] = {1,	7,     8,      16,	24,	 64,	 96,
+					 100,	192,   256,    512,	700,	 1024,	 1500,
+					 2048,	4096,  5000,   8192,	9000,	 20000,	 32768,
+					 40000, 65536, 300000, 1048576, 2097152, 4194304};
 	struct slab_cache cache;
 
 	(void)state;
@@ -85,9 +85,10 @@ static void layout(void **state)
 		if (os_options.tiny)
 			assert_int_equal(cache.min_partial, 0);
 		else if (sizes[i] == 8 || sizes[i] == 4096 || sizes[i] >= 1048576)
-			assert_int_equal(cache.min_partial, sizes[i] == 8      ? 5
-							    : sizes[i] == 4096 ? 6
-									       : 10);
+			assert_int_equal(cache.min_partial, sizes[i] == 8	  ? 5
+							    : sizes[i] == 4096	  ? 6
+							    : sizes[i] == 1048576 ? 10
+										  : 1);
 		slab_cache_exit(&cache);
 		/* The system locks pages of its own size. */
 		request.secret = true;
