@@ -150,7 +150,8 @@ struct kmalloc_call {
 	char name[20], larger[20];
 	size_t most;
 };
-extern const struct kmalloc_call kmalloc_most, kvmalloc_most;
+extern const struct kmalloc_call kmalloc_most;
+extern const struct kmalloc_call kvmalloc_most;
 
 /* Allocate on this node or NUMA_NO_NODE: from this family; for a block of kmalloc(), that of the
  * block that it replaces, or NULL: the partition of the token. */
