@@ -108,8 +108,6 @@ SHEAF_PUBLIC int mtree_store_range(struct maple_tree *mt, unsigned long first, u
 	MA_STATE(mas, mt, first, last);
 	int error;
 
-	if (xa_is_zero(entry))
-		return -EINVAL;
 	lock(mt);
 	error = mas_store_gfp(&mas, entry, gfp);
 	unlock(mt);
@@ -127,7 +125,7 @@ static int insert(struct maple_tree *mt, unsigned long first, unsigned long last
 {
 	MA_STATE(mas, mt, first, first);
 
-	if (first > last || is_reserved(entry) || xa_is_zero(entry))
+	if (first > last || is_reserved(entry))
 		return -EINVAL;
 	if (mas_descend(&mas, first) || (mas.last < last && mas_find(&mas, last)))
 		return -EEXIST;

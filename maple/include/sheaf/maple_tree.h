@@ -44,10 +44,10 @@ extern "C" {
 #define MT_FLAGS_ALLOC_WRAPPED 0x800u /* alloc_cyclic has wrapped around */
 
 /*
- * An entry that marks a range as taken and empty. The mas_ calls store and return it like any other
- * entry. mtree_load() returns NULL for it, mt_find() and mt_for_each() skip it, and mtree_store()
- * and mtree_insert() refuse to store it. For trees that are abandoned while they are built, such as
- * the copy of an address space in a fork that fails.
+ * An entry that marks a range as taken and empty. All calls store it like any other entry, and the
+ * mas_ calls return it. mtree_load() returns NULL for it, and mt_find() and mt_for_each() skip it.
+ * For indices that are reserved before their entries are ready, and for trees that are abandoned
+ * while they are built, such as the copy of an address space in a fork that fails.
  */
 #define XA_ZERO_ENTRY SHEAF_ADDRESS(void *, 1030)
 

@@ -309,12 +309,13 @@ static void reserved_entries(void **state)
 
 	(void)state;
 	for (uintptr_t value = 0; value < 4096 + 64; value++) {
-		bool reserved = (value & 3) == 2 && value < 4096;
+		bool zero = xa_is_zero((void *)value);
+		bool reserved = (value & 3) == 2 && value < 4096 && !zero;
 		int error = mtree_store(&mt, 3, (void *)value, GFP_KERNEL);
 
 		assert_int_equal(error, reserved ? -EINVAL : 0);
 		if (!reserved)
-			assert_ptr_equal(mtree_load(&mt, 3), (void *)value);
+			assert_ptr_equal(mtree_load(&mt, 3), zero ? NULL : (void *)value);
 	}
 	assert_int_equal(mtree_insert(&mt, 9, (void *)6, GFP_KERNEL), -EINVAL);
 	done(&mt);
@@ -376,9 +377,24 @@ static void zero_entries(void **state)
 	void *entry;
 
 	(void)state;
-	assert_int_equal(mtree_store(&mt, 5, XA_ZERO_ENTRY, GFP_KERNEL), -EINVAL);
-	assert_int_equal(mtree_insert(&mt, 5, XA_ZERO_ENTRY, GFP_KERNEL), -EINVAL);
-	assert_true(mtree_empty(&mt));
+	assert_int_equal(mtree_store(&mt, 5, XA_ZERO_ENTRY, GFP_KERNEL), 0);
+	assert_int_equal(mtree_insert(&mt, 7, XA_ZERO_ENTRY, GFP_KERNEL), 0);
+	assert_int_equal(mtree_insert(&mt, 5, XA_ZERO_ENTRY, GFP_KERNEL), -EEXIST);
+	assert_int_equal(mtree_insert(&mt, 7, ENTRY(1), GFP_KERNEL), -EEXIST);
+	assert_null(mtree_load(&mt, 5));
+	assert_null(mtree_load(&mt, 7));
+	assert_null(mt_find(&mt, &index, ULONG_MAX));
+	assert_int_equal(index, 0);
+	mtree_lock(&mt);
+	assert_true(xa_is_zero(mas_find(&mas, ULONG_MAX)));
+	assert_int_equal(mas.index, 5);
+	assert_true(xa_is_zero(mas_find(&mas, ULONG_MAX)));
+	assert_int_equal(mas.index, 7);
+	mtree_unlock(&mt);
+	assert_int_equal(mtree_store(&mt, 5, ENTRY(1), GFP_KERNEL), 0);
+	assert_ptr_equal(mtree_load(&mt, 5), ENTRY(1));
+	mtree_destroy(&mt);
+	mas_set(&mas, 0);
 	mtree_lock(&mt);
 	assert_int_equal(mas_store_gfp(&mas, XA_ZERO_ENTRY, GFP_KERNEL), 0);
 	assert_null(mtree_load(&mt, 0));
