@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A tree as text: a line for each node, its slots below it.
+ * A tree as text: a line for each node, its slots below it. A state as one line.
  *
  *     maple tree 0x7ffd3e2a9c10, flags 0x303, height 2
  *     0 ... 18446744073709551615: node 0x70000001f100, 2 slots
@@ -104,4 +104,23 @@ int dump_to(int fd, const struct maple_tree *mt,
 SHEAF_PUBLIC int mt_dump(const struct maple_tree *mt, int fd)
 {
 	return dump_to(fd, mt, dump_text);
+}
+
+SHEAF_PUBLIC int mas_dump(const struct ma_state *mas, int fd)
+{
+	static const char *const names[] = {"active", "start",	  "root",      "none",
+					    "pause",  "overflow", "underflow", "error"};
+	struct target target = {.fd = fd};
+	int saved = errno, length;
+	char text[200];
+
+	length = snprintf(text, sizeof(text),
+			  "maple state %p, tree %p: %lu ... %lu, %s, error %d, leaf %p, "
+			  "%u nodes preallocated\n",
+			  (const void *)mas, (const void *)mas->tree, mas->index, mas->last,
+			  names[mas->status], mas_error(mas), (const void *)mas->node,
+			  nodes_in_hand(mas));
+	put(&target, text, (size_t)length);
+	errno = saved;
+	return -target.error;
 }

@@ -172,6 +172,14 @@ void node_retire(const struct maple_tree *mt, struct maple_node *node)
 	}
 }
 
+SHEAF_PUBLIC void mt_cache_shrink(void)
+{
+	struct kmem_cache *made = load_acquire(&cache);
+
+	if (made)
+		kmem_cache_shrink(made);
+}
+
 int nodes_alloc(unsigned int n, void **nodes, gfp_t gfp)
 {
 	struct kmem_cache *s = cache_for(gfp);

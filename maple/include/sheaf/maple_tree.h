@@ -72,16 +72,19 @@ struct maple_tree {
 	unsigned long __ma_apart[48 / sizeof(unsigned long)];
 	unsigned int ma_flags;
 	union {
-		uintptr_t ma_owner;	/* the thread that has the lock, or 0 */
 		void *ma_external_lock; /* with MT_FLAGS_LOCK_EXTERN */
+		uintptr_t ma_owner;	/* the thread that has the lock, or 0 */
 	};
 	unsigned long ma_lock[__MT_LOCK_WORDS];
 };
 
-/* The initial value of an empty tree with these MT_FLAGS_; an empty tree without flags. */
-#define MTREE_INIT(name, flags)                                                                    \
+/* The initial value of an empty tree with these MT_FLAGS_; the same with MT_FLAGS_LOCK_EXTERN among
+ * them and this pthread_mutex_t, as by mt_set_external_lock(); an empty tree without flags. */
+#define MTREE_INIT(name, flags)		  __MTREE_INIT(flags, NULL)
+#define MTREE_INIT_EXT(name, flags, lock) __MTREE_INIT(flags, &(lock))
+#define __MTREE_INIT(flags, lock)                                                                  \
 	{                                                                                          \
-		NULL, 0, {0}, (flags), {0},                                                        \
+		NULL, 0, {0}, (flags), {lock},                                                     \
 		{                                                                                  \
 			0                                                                          \
 		}                                                                                  \
@@ -96,6 +99,13 @@ void mt_init(struct maple_tree *mt) SHEAF_SYMBOL(mt_init);
  * thread has it. */
 void mtree_lock(struct maple_tree *mt) SHEAF_SYMBOL(mtree_lock);
 void mtree_unlock(struct maple_tree *mt) SHEAF_SYMBOL(mtree_unlock);
+
+/* mtree_lock(), for kernel code that tells lockdep of a second lock of the same class. */
+static inline void mtree_lock_nested(struct maple_tree *mt, int subclass)
+{
+	(void)subclass;
+	mtree_lock(mt);
+}
 
 /*
  * Switch to changes for which readers need no lock (MT_FLAGS_USE_RCU), or back. Call
@@ -367,6 +377,11 @@ static inline void mas_unlock(struct ma_state *mas)
 	mtree_unlock(mas->tree);
 }
 
+/* mas_lock() and mas_unlock(), for kernel code: a thread has no interrupts to switch off. `flags`
+ * becomes 0. */
+#define mas_lock_irqsave(mas, flags)	  ((void)((flags) = 0), mas_lock(mas))
+#define mas_unlock_irqrestore(mas, flags) ((void)(flags), mas_unlock(mas))
+
 /*
  * Call this before leaving the lock or the RCU section. The next mas_find() then continues after
  * last, mas_find_rev() before index, in the tree as it is at that time. O(1).
@@ -513,6 +528,16 @@ void mas_store_prealloc(struct ma_state *mas, void *entry) SHEAF_SYMBOL(mas_stor
  */
 bool mas_nomem(struct ma_state *mas, gfp_t gfp) SHEAF_SYMBOL(mas_nomem);
 
+/*
+ * mas_nomem() with GFP_KERNEL | __GFP_NOFAIL: wait until there is memory, without the tree's own
+ * lock (one of the caller's stays locked). Returns false only if the store did not fail for lack of
+ * memory.
+ */
+static inline bool mas_nomem_nofail(struct ma_state *mas)
+{
+	return mas_nomem(mas, GFP_KERNEL | __GFP_NOFAIL);
+}
+
 /* Return preallocated nodes. Call this after mas_preallocate() or mas_nomem(). O(preallocated
  * nodes). */
 void mas_destroy(struct ma_state *mas) SHEAF_SYMBOL(mas_destroy);
@@ -548,6 +573,13 @@ int mt_validate(struct maple_tree *mt) SHEAF_SYMBOL(mt_validate);
  */
 int mt_dump(const struct maple_tree *mt, int fd) SHEAF_SYMBOL(mt_dump);
 int mt_dump_svg(const struct maple_tree *mt, int fd) SHEAF_SYMBOL(mt_dump_svg);
+
+/* Write a state to a file descriptor, as one line of text. Returns like mt_dump(). O(preallocated
+ * nodes). */
+int mas_dump(const struct ma_state *mas, int fd) SHEAF_SYMBOL(mas_dump);
+
+/* kmem_cache_shrink() of the cache of nodes, which all trees share. */
+void mt_cache_shrink(void) SHEAF_SYMBOL(mt_cache_shrink);
 
 #ifdef __cplusplus
 }

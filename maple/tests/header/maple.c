@@ -6,7 +6,11 @@
 #error "<sheaf/maple_tree.h> brings in <pthread.h> or <stdio.h>"
 #endif
 
+#include <pthread.h>
 #include <stdio.h>
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct maple_tree named = MTREE_INIT_EXT(named, MT_FLAGS_LOCK_EXTERN, lock);
 
 /* A name that is neither the kernel's nor has a prefix is the user's. */
 static int wr_none, wr_invalid, wr_append;
@@ -91,6 +95,7 @@ int main(void)
 	static DEFINE_MTREE(tree);
 	struct search search = {NULL, NULL};
 
+	CHECK(mt_external_lock(&named) && mtree_empty(&named));
 	CHECK(wr_none == 0 && wr_invalid == 0 && wr_append == 0);
 
 	for (unsigned int i = 0; i < sizeof(extents) / sizeof(extents[0]); i++)

@@ -3,6 +3,7 @@
 #include "behaviour.h"
 
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "kit/capture.h"
 
@@ -260,12 +261,46 @@ static void dump_svg(void **state)
 	done(&mt);
 }
 
+/* One line, with what a program may read of a state. */
+static void dump_state(void **state)
+{
+	DEFINE_MTREE(mt);
+	MA_STATE(mas, &mt, 15, 15);
+	struct capture captured;
+
+	(void)state;
+	fill(&mt, 100);
+	capture_begin(&captured);
+	assert_int_equal(mas_dump(&mas, STDERR_FILENO), 0);
+	assert_int_equal(capture_end(&captured), 1);
+	assert_non_null(strstr(captured.text, ": 15 ... 15, start, error 0, "));
+	mas_walk(&mas);
+	capture_begin(&captured);
+	assert_int_equal(mas_dump(&mas, STDERR_FILENO), 0);
+	assert_int_equal(capture_end(&captured), 1);
+	assert_non_null(strstr(captured.text, ": 15 ... 19, active, error 0, "));
+	mtree_lock(&mt);
+	mas_set_range(&mas, 9, 5);
+	assert_int_equal(mas_store_gfp(&mas, NULL, GFP_KERNEL), -EINVAL);
+	mas_set_range(&mas, 7, 107);
+	assert_int_equal(mas_preallocate(&mas, ENTRY(1), GFP_KERNEL), 0);
+	capture_begin(&captured);
+	assert_int_equal(mas_dump(&mas, STDERR_FILENO), 0);
+	assert_int_equal(capture_end(&captured), 1);
+	assert_null(strstr(captured.text, " 0 nodes preallocated"));
+	mas_destroy(&mas);
+	mtree_unlock(&mt);
+	assert_int_equal(mas_dump(&mas, -1), -EBADF);
+	done(&mt);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(flags_and_height), cmocka_unit_test(validate_tells_faults),
 		cmocka_unit_test(validate_stops),   cmocka_unit_test(dump_text),
 		cmocka_unit_test(dump_svg),	    cmocka_unit_test(dump_to_nowhere),
+		cmocka_unit_test(dump_state),
 	};
 
 	provider_register();

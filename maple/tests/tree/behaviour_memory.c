@@ -108,6 +108,66 @@ static void nomem(void **state)
 	done(&mt);
 }
 
+/* It takes the lock again only when it has nodes; then the store does not fail. */
+static void nomem_nofail(void **state)
+{
+	struct maple_tree mt = MTREE_INIT(mt, MT_FLAGS_USE_RCU);
+	MA_STATE(mas, &mt, 7, 17);
+	unsigned int tries = 0;
+
+	(void)state;
+	fill(&mt, 100);
+	mtree_lock(&mt);
+	refuse_in = 1;
+	do {
+		mas_store(&mas, ENTRY(1));
+		tries++;
+	} while (mas_nomem_nofail(&mas));
+	assert_int_equal(tries, 2);
+	assert_false(mas_is_err(&mas));
+	mas_destroy(&mas);
+	mtree_unlock(&mt);
+	assert_ptr_equal(mtree_load(&mt, 12), ENTRY(1));
+	done(&mt);
+}
+
+/* The names of the kernel's locks are those of the one lock there is. */
+static void other_locks(void **state)
+{
+	DEFINE_MTREE(mt);
+	MA_STATE(mas, &mt, 5, 9);
+	unsigned long flags = 7;
+	struct capture captured;
+
+	(void)state;
+	capture_begin(&captured);
+	mas_lock_irqsave(&mas, flags);
+	assert_int_equal(flags, 0);
+	assert_int_equal(mas_store_gfp(&mas, ENTRY(1), GFP_KERNEL), 0);
+	mas_unlock_irqrestore(&mas, flags);
+	mtree_lock_nested(&mt, 1);
+	assert_int_equal(mas_store_gfp(&mas, NULL, GFP_KERNEL), 0);
+	mtree_unlock(&mt);
+	mas_lock(&mas); /* nobody has it */
+	mas_unlock(&mas);
+	assert_int_equal(capture_end(&captured), 0);
+	done(&mt);
+}
+
+/* The nodes of trees that are gone are memory of the system again. */
+static void shrink(void **state)
+{
+	struct kmem_cache_stats stats;
+	DEFINE_MTREE(mt);
+
+	(void)state;
+	fill(&mt, 3000);
+	done(&mt);
+	mt_cache_shrink();
+	assert_int_equal(kmem_cache_stats(node_cache(), &stats), 0);
+	assert_int_equal(stats.slabs, 0);
+}
+
 /* Splits and spanning stores: the new nodes of each level, and none that is freed. */
 static void preallocation_counts_of_rebuilds(void **state)
 {
@@ -284,13 +344,19 @@ static void store_without_lock(void **state)
 
 static void external_lock(void **state)
 {
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	static struct maple_tree named = MTREE_INIT_EXT(named, MT_FLAGS_LOCK_EXTERN, lock);
 	struct maple_tree mt = MTREE_INIT(mt, MT_FLAGS_LOCK_EXTERN), own = MTREE_INIT(own, 0);
-	pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 	struct capture captured;
 
 	(void)state;
 	assert_true(mt_external_lock(&mt));
 	assert_false(mt_external_lock(&own));
+	assert_true(mt_external_lock(&named));
+	capture_begin(&captured);
+	store(&named, 1, 2, ENTRY(1));
+	check_reported(&captured, "without the lock");
+	mtree_destroy(&named);
 	mt_set_external_lock(&mt, &lock);
 	capture_begin(&captured);
 	store(&mt, 1, 2, ENTRY(1));
@@ -398,6 +464,9 @@ int main(void)
 		cmocka_unit_test(duplicate),
 		cmocka_unit_test(preallocation_counts),
 		cmocka_unit_test(nomem),
+		cmocka_unit_test(nomem_nofail),
+		cmocka_unit_test(other_locks),
+		cmocka_unit_test(shrink),
 		cmocka_unit_test(preallocation_counts_of_rebuilds),
 		cmocka_unit_test(duplicate_with_failures),
 		cmocka_unit_test(nomem_and_writer),
