@@ -103,6 +103,37 @@ SHEAF_CHECK_RESULT void *mempool_alloc(mempool_t *pool, gfp_t gfp) SHEAF_SYMBOL(
 SHEAF_CHECK_RESULT void *mempool_alloc_preallocated(mempool_t *pool)
 	SHEAF_SYMBOL(mempool_alloc_preallocated);
 
+/* Return an element of the allocator, with everything that gfp allows, or NULL; the reserve is left
+ * to others. With __GFP_ZERO, as far as the allocator knows it, it is zero. */
+SHEAF_CHECK_RESULT void *mempool_alloc_noreserve(mempool_t *pool, gfp_t gfp)
+	SHEAF_SYMBOL(mempool_alloc_noreserve);
+
+/*
+ * Put an element into each slot of elements[0] ... elements[count-1] that is NULL, as
+ * mempool_alloc() with GFP_KERNEL does: it waits if necessary. It takes from the reserve all that
+ * the allocator lacks, or none, so that two such calls do not wait for each other. `allocated`, the
+ * number of slots that are not NULL, is ignored: the slots say it. What they hold should not come
+ * from the reserve: threads that hold parts of it and wait for the rest wait forever. Returns 0;
+ * -EINVAL after a report, with nothing changed, if the pool is wrong or has a smaller reserve than
+ * there are slots to fill. If the reserve is made smaller meanwhile, progress is not guaranteed.
+ * O(count) plus the cost of the allocator. Kernel: returns 0 always.
+ */
+int mempool_alloc_bulk(mempool_t *pool, void **elements, unsigned int count, unsigned int allocated)
+	SHEAF_SYMBOL(mempool_alloc_bulk);
+
+/*
+ * Move elements from the beginning of the array to the reserve until it is full, and set their
+ * slots to NULL; NULL slots are skipped. Returns the number of slots done: the caller frees the
+ * others, elements[RESULT] ... elements[count-1]. 0 after a report if the pool is wrong. O(count).
+ */
+SHEAF_CHECK_RESULT unsigned int mempool_free_bulk(mempool_t *pool, void **elements,
+						  unsigned int count)
+	SHEAF_SYMBOL(mempool_free_bulk);
+
+/* Return whether the reserve is full; false after a report if the pool is wrong. Outdated as soon
+ * as another thread allocates or frees. O(1), no lock. */
+bool mempool_is_saturated(mempool_t *pool) SHEAF_SYMBOL(mempool_is_saturated);
+
 /* Free an element: into the reserve if it is not full, where a waiting thread can take it;
  * otherwise to the allocator. NULL is allowed. O(1) plus the cost of the allocator. */
 void mempool_free(void *element, mempool_t *pool) SHEAF_SYMBOL(mempool_free);

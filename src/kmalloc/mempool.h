@@ -8,11 +8,11 @@
  * Invariants
  *  MEMPOOL-N1. nr <= room, min_nr <= room, and room >= 1. No element is added beyond
  *      max(min_nr, 1). All change under the lock.
- *  MEMPOOL-N2. A waiting thread found nr == 0 and counted itself while it held the lock, and sleeps
- *      with the value of `turn` at that time. A thread that adds an element while any thread is
- *      counted changes `turn` and wakes one.
+ *  MEMPOOL-N2. A waiting thread found fewer elements than it needs, counted itself while it held
+ *      the lock, and sleeps with the value of `turn` at that time. A thread that adds an element
+ *      while any thread is counted changes `turn` and wakes one; all, if one needs several.
  *  MEMPOOL-N3. A thread that was woken tries the reserve before the allocator. Each added element
- *      wakes one thread, so the reserve never holds an element while all waiting threads sleep.
+ *      wakes a thread, so the reserve never holds what a waiting thread needs while all sleep.
  *  MEMPOOL-N4. No thread sleeps forever: memory may become available without a free to this pool.
  *      So a waiting thread tries the allocator again after 1 ms, 2 ms, 4 ms ... LONGEST_MS.
  *  MEMPOOL-N5. A reserve with min_nr 0 has room for one element while it is empty and a thread
@@ -23,6 +23,9 @@
  *
  *  MEMPOOL-N7. In the reserve, objects of hardened caches are free. They are checked, and their
  *      marks change, before they enter it and after they have left it.
+ *  MEMPOOL-N8. claimed <= nr. Claimed elements are in the reserve; only threads that have claimed
+ *      some take them. A thread that wants several claims all or none: two that each hold a part
+ *      and wait for the rest would wait forever.
  *
  * A pool and its array are the library's own memory (page/pool.h): they hold pointers to functions
  * and to free objects, which an overflow of a block must not reach.
@@ -54,7 +57,8 @@ struct sheaf_mempool {
 	mempool_t handle; /* for a pool whose handle is not in the caller's memory */
 	struct os_lock lock;
 	uint32_t nr, min_nr, room;
-	uint32_t turn, waiters;
+	uint32_t claimed;
+	uint32_t turn, waiters, bulk_waiters; /* waiters: all of them */
 	uint32_t warned_zero;
 	void **elements;
 	struct mempool_over over;

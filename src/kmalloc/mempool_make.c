@@ -33,7 +33,7 @@ void mempool_unlock_all(void)
 void mempool_in_child(void)
 {
 	for (struct sheaf_mempool *pool = first_pool; pool; pool = pool->next)
-		pool->waiters = 0;
+		pool->waiters = pool->bulk_waiters = pool->claimed = 0;
 }
 
 static void mempool_enlist(struct sheaf_mempool *pool)

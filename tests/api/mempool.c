@@ -242,6 +242,162 @@ static void not_initialised(void **state)
 	mempool_exit(&zero);
 }
 
+/* --- many elements ---------------------------------------------------------------------------- */
+
+static unsigned int nr_in(mempool_t *pool)
+{
+	void *p[ELEMENTS];
+	unsigned int n = 0;
+
+	while ((p[n] = mempool_alloc_preallocated(pool)) != NULL)
+		n++;
+	assert_int_equal(mempool_free_bulk(pool, p, n), n);
+	return n;
+}
+
+static void bulk_of_the_allocator_first(void **state)
+{
+	mempool_t *pool = make_pool(4);
+	void *p[6] = {NULL};
+
+	(void)state;
+	assert_true(mempool_is_saturated(pool));
+	p[2] = mempool_alloc(pool, GFP_KERNEL);
+	assert_int_equal(mempool_alloc_bulk(pool, p, 4, 1), 0);
+	assert_true(p[0] && p[1] && p[2] && p[3] && !p[4]);
+	assert_int_equal(few.nr_alloc, 8);
+	assert_true(mempool_is_saturated(pool));
+	few.refuse = 1;
+	assert_null(mempool_alloc_noreserve(pool, GFP_KERNEL));
+	p[4] = mempool_alloc(pool, GFP_KERNEL);
+	p[5] = mempool_alloc(pool, GFP_KERNEL);
+	assert_false(mempool_is_saturated(pool));
+	/* Those that fit go into the reserve. */
+	assert_int_equal(mempool_free_bulk(pool, p, 6), 2);
+	assert_true(!p[0] && !p[1] && p[2]);
+	assert_true(mempool_is_saturated(pool));
+	for (int i = 2; i < 6; i++)
+		mempool_free(p[i], pool);
+	few.refuse = 0;
+	p[0] = mempool_alloc_noreserve(pool, GFP_KERNEL);
+	assert_non_null(p[0]);
+	assert_true(mempool_is_saturated(pool));
+	mempool_free(p[0], pool);
+	mempool_destroy(pool);
+	nothing_is_out();
+}
+
+/* What the allocator lacks comes from the reserve. */
+static void bulk_of_the_reserve(void **state)
+{
+	mempool_t *pool = make_pool(4);
+	void *p[5] = {NULL, &few, NULL, NULL, &few};
+
+	(void)state;
+	few.refuse = 1;
+	assert_int_equal(mempool_alloc_bulk(pool, p, 5, 2), 0);
+	assert_true(p[0] && p[2] && p[3] && p[0] != p[2] && p[2] != p[3]);
+	assert_true(p[1] == &few && p[4] == &few);
+	assert_int_equal(nr_in(pool), 1);
+	p[1] = p[4] = NULL;
+	assert_int_equal(mempool_free_bulk(pool, p, 5), 4);
+	assert_int_equal(mempool_alloc_bulk(pool, p, 0, 0), 0);
+	assert_int_equal(nr_in(pool), 4);
+	mempool_destroy(pool);
+	nothing_is_out();
+}
+
+static void wrong_bulks(void **state)
+{
+	mempool_t *pool = make_pool(2), zero = {NULL};
+	void *p[3] = {NULL};
+
+	(void)state;
+	capture_begin(&captured);
+	assert_int_equal(mempool_alloc_bulk(pool, p, 3, 0), -EINVAL);
+	assert_int_equal(mempool_alloc_bulk(&zero, p, 1, 0), -EINVAL);
+	assert_int_equal(mempool_free_bulk(&zero, p, 1), 0);
+	assert_false(mempool_is_saturated(&zero));
+	assert_null(mempool_alloc_noreserve(&zero, GFP_KERNEL));
+	assert_int_equal(capture_end(&captured), 5);
+	assert_non_null(strstr(captured.text, "3 elements are missing, and the reserve has 2"));
+	assert_true(!p[0] && !p[1] && !p[2]);
+	assert_int_equal(few.nr_alloc, 2);
+	mempool_destroy(pool);
+	nothing_is_out();
+}
+
+static void *bulk_reserve[3];
+
+static void *free_one_by_one(void *pool)
+{
+	pin(library().cpus - 1);
+	for (int i = 0; i < 3; i++) {
+		wait_until_first_sleeps();
+		mempool_free(bulk_reserve[i], pool);
+	}
+	return NULL;
+}
+
+/* The call waits for all of them; what is there meanwhile is not taken in part. */
+static void bulk_waits_for_all(void **state)
+{
+	mempool_t *pool = make_pool(3);
+	void *p[3] = {NULL};
+	pthread_t thread;
+
+	(void)state;
+	pin(0);
+	few.refuse = 1;
+	for (int i = 0; i < 3; i++)
+		bulk_reserve[i] = mempool_alloc(pool, GFP_KERNEL);
+	pthread_create(&thread, NULL, free_one_by_one, pool);
+	assert_int_equal(mempool_alloc_bulk(pool, p, 3, 0), 0);
+	pthread_join(thread, NULL);
+	assert_true(p[0] && p[1] && p[2]);
+	assert_int_equal(nr_in(pool), 0);
+	assert_int_equal(mempool_free_bulk(pool, p, 3), 3);
+	mempool_destroy(pool);
+	nothing_is_out();
+}
+
+static mempool_t *contended;
+
+static void *takes_many(void *number)
+{
+	uint64_t seed = (uintptr_t)number + 1;
+
+	for (int i = 0; i < ROUNDS / 20; i++) {
+		unsigned int n = 1 + random_below(&seed, 4);
+		void *p[4] = {NULL};
+
+		CHECK(mempool_alloc_bulk(contended, p, n, 0) == 0);
+		for (unsigned int j = 0; j < n; j++)
+			CHECK(p[j]);
+		for (unsigned int done = mempool_free_bulk(contended, p, n); done < n; done++)
+			mempool_free(p[done], contended);
+		mempool_free(mempool_alloc(contended, GFP_KERNEL), contended);
+	}
+	return NULL;
+}
+
+/* Each wants most of the reserve, and there is nothing else: none waits forever. */
+static void bulks_do_not_wait_for_each_other(void **state)
+{
+	pthread_t threads[THREADS];
+
+	(void)state;
+	contended = make_pool(4);
+	few.refuse = 1;
+	for (uintptr_t i = 0; i < THREADS; i++)
+		pthread_create(&threads[i], NULL, takes_many, (void *)i);
+	for (int i = 0; i < THREADS; i++)
+		pthread_join(threads[i], NULL);
+	assert_int_equal(nr_in(contended), 4);
+	mempool_destroy(contended);
+	nothing_is_out();
+}
+
 static void *handed_over;
 
 static void *free_later(void *pool)
@@ -506,6 +662,11 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(reserve_is_the_last_resort),
 		TEST(preallocated_only),
+		TEST(bulk_of_the_allocator_first),
+		TEST(bulk_of_the_reserve),
+		TEST(wrong_bulks),
+		TEST(bulk_waits_for_all),
+		TEST(bulks_do_not_wait_for_each_other),
 		TEST(resized),
 		TEST(its_array_gives_its_pages_back),
 		TEST(resized_again_after_no_memory),

@@ -244,6 +244,12 @@ RUN(__kmem_cache_stats, struct kmem_cache_stats all; memset(&all, 1, sizeof(all)
     CHECK(kmem_cache_stats(none, &all) == -EINVAL); CHECK(all.slab_bytes == 0))
 RUN(sheaf_stats_print, CHECK(sheaf_stats_print(-1, SHEAF_STATS_TEXT) == -EBADF))
 RUN(kmem_cache_print_traces,
+RUN(mempool_alloc_noreserve, CHECK(!mempool_alloc_noreserve(no_pool, GFP_KERNEL)))
+RUN(mempool_alloc_bulk, void *p[1] = {NULL};
+    CHECK(mempool_alloc_bulk(no_pool, p, 1, 0) == -EINVAL && !p[0]))
+RUN(mempool_free_bulk, void *p[1] = {nothing};
+    CHECK(mempool_free_bulk(no_pool, p, 1) == 0 && p[0] == nothing))
+RUN(mempool_is_saturated, CHECK(!mempool_is_saturated(no_pool)))
     CHECK(kmem_cache_print_traces(none, -1, SHEAF_ALLOC_TRACES, SHEAF_STATS_JSON) == -EBADF))
 
 /* --- running them ----------------------------------------------------------------------------- */

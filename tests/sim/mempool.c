@@ -5,7 +5,8 @@
  * (MEMPOOL-N3). In some of these runs the fibres also resize the pool, several at the same time
  * (MEMPOOL-N1). In others they do nothing else, and the reserve has at most its minimum at the end.
  * Otherwise one fibre holds the whole reserve until the others have continued with the allocator
- * alone, which refuses for a while and then does not (MEMPOOL-N4).
+ * alone, which refuses for a while and then does not (MEMPOOL-N4). If nobody resizes or hoards, the
+ * fibres also ask for several elements at once, up to the whole reserve (MEMPOOL-N8).
  *
  *   mempool [SEEDS]
  */
@@ -65,6 +66,24 @@ static void hoard(void)
 		mempool_free(reserve[--n], pool);
 }
 
+static void use_many(void)
+{
+	void *many[MOST] = {NULL};
+	unsigned int n = 1 + sim_below(pool->reserve->min_nr), done;
+
+	if (sim_below(2))
+		many[sim_below(n)] = mempool_alloc_noreserve(pool, GFP_NOWAIT);
+	if (mempool_alloc_bulk(pool, many, n, 0))
+		sim_fail("%u elements are refused", n);
+	for (unsigned int i = 0; i < n; i++)
+		if (!many[i])
+			sim_fail("element %u of %u is missing", i, n);
+	if (sim_below(4) == 0)
+		os_sleep_briefly();
+	for (done = mempool_free_bulk(pool, many, n); done < n; done++)
+		mempool_free(many[done], pool);
+}
+
 static void use(unsigned int fibre, void *unused)
 {
 	(void)unused;
@@ -75,6 +94,8 @@ static void use(unsigned int fibre, void *unused)
 	for (int i = 0; resizes_only && i < 4; i++)
 		mempool_resize(pool, 1 + (int)sim_below(nr_elements));
 	for (int i = 0; !resizes_only && i < ROUNDS; i++) {
+		if (!hoards && !resizes && sim_below(3) == 0)
+			use_many();
 		void *element = mempool_alloc(pool, sim_below(4) ? GFP_KERNEL : GFP_NOWAIT);
 
 		for (unsigned int wait = sim_below(8); wait > 0; wait--)
