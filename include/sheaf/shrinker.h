@@ -99,12 +99,21 @@ struct shrinker *__shrinker_alloc(size_t shrinker_size, size_t control_size, uns
 void shrinker_register(struct shrinker *shrinker) SHEAF_SYMBOL(shrinker_register);
 
 /*
- * Free a shrinker, registered or not. Waits until no other thread is in its callbacks; then they
- * are not called again. A callback may free its own shrinker, and others: then it does not wait,
- * and the memory is freed when the last callback has returned. NULL is allowed. May sleep.
- * O(shrinkers).
+ * Free a shrinker, registered or not. Waits until no other thread is in its callbacks and no
+ * reference is held; then they are not called again. A callback may free its own shrinker, and
+ * others: then it does not wait, and the memory is freed when the last callback has returned and
+ * the last reference was dropped. NULL is allowed. May sleep. O(shrinkers).
  */
 void shrinker_free(struct shrinker *shrinker) SHEAF_SYMBOL(shrinker_free);
+
+/*
+ * Take a reference to a registered shrinker, for whose shrinker_put() shrinker_free() waits; false
+ * if it is NULL, not registered, or being freed. The program must ensure that the shrinker is not
+ * freed before this call. shrinker_put() ignores NULL; a reference that nobody holds is reported
+ * and ignored. Both take a lock. O(1).
+ */
+SHEAF_CHECK_RESULT bool shrinker_try_get(struct shrinker *shrinker) SHEAF_SYMBOL(shrinker_try_get);
+void shrinker_put(struct shrinker *shrinker) SHEAF_SYMBOL(shrinker_put);
 
 #ifdef __cplusplus
 }

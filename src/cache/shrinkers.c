@@ -16,7 +16,9 @@
 struct registered {
 	struct registered *next;
 	uint32_t bytes; /* with those of the program's structure that are unknown here */
-	uint8_t listed, gone;
+	uint32_t held;	/* references of shrinker_try_get() */
+	uint8_t listed; /* is on the list */
+	uint8_t gone;	/* was freed: one of the next two */
 	char name[SHRINKER_NAME];
 	struct shrinker shrinker; /* what the program sees: last, because its header may be newer */
 };
@@ -30,6 +32,9 @@ union control {
 	struct shrink_control sc;
 	char room[CONTROL_MOST];
 };
+
+#define GONE_FREED 1 /* whoever uses it last frees its memory */
+#define GONE_WAITS 2 /* the thread that freed it does */
 
 static struct registered *registered_of(struct shrinker *shrinker)
 {
@@ -83,6 +88,17 @@ static bool is_run(const struct registered *r)
 	return false;
 }
 
+/* With the lock held: has it users, and if not, is its memory to be freed? */
+static bool is_used(const struct registered *r)
+{
+	return r->held || is_run(r);
+}
+
+static bool was_last(const struct registered *r)
+{
+	return r->gone == GONE_FREED && !is_used(r);
+}
+
 /* Advance to the next shrinker, or from NULL to the first one. The previous one may be freed. */
 static struct registered *next_run(struct shrinkers_run *run)
 {
@@ -92,7 +108,7 @@ static struct registered *next_run(struct shrinkers_run *run)
 	os_lock(&shrinkers.lock);
 	next = before ? (before->gone ? run->next : before->next) : shrinkers.first;
 	os_store_relaxed(&run->at, next);
-	last = before && before->gone && !is_run(before);
+	last = before && was_last(before);
 	os_assert(!next || (next->listed && !next->gone)); /* SHRINKERS-S2 */
 	os_assert(!last || !before->listed);		   /* SHRINKERS-S2 */
 	os_unlock(&shrinkers.lock);
@@ -305,27 +321,60 @@ static void unregister(struct registered *r)
 SHEAF_PUBLIC void shrinker_free(struct shrinker *shrinker)
 {
 	struct registered *r = shrinker ? registered_of(shrinker) : NULL;
-	bool runs;
+	bool waits = !my_run(); /* In a callback, two threads could wait for each other. */
+	bool used;
 
 	if (!r || was_freed(r, "shrinker_free"))
 		return;
 	os_lock(&shrinkers.lock);
 	if (r->listed)
 		unregister(r);
-	os_store_relaxed(&r->gone, 1);
-	runs = is_run(r);
+	os_store_relaxed(&r->gone, waits ? GONE_WAITS : GONE_FREED);
+	used = is_used(r);
 	os_unlock(&shrinkers.lock);
-	if (!runs) {
-		pool_free(r, r->bytes);
-		return;
-	}
-	/* The last run frees it. In a callback, two of them could wait for each other. */
-	while (!my_run() && runs) {
+	while (waits && used) {
 		os_sleep_briefly();
 		os_lock(&shrinkers.lock);
-		runs = is_run(r);
+		used = is_used(r);
 		os_unlock(&shrinkers.lock);
 	}
+	if (!used)
+		pool_free(r, r->bytes);
+}
+
+SHEAF_PUBLIC bool shrinker_try_get(struct shrinker *shrinker)
+{
+	struct registered *r = shrinker ? registered_of(shrinker) : NULL;
+	bool got;
+
+	if (!r)
+		return false;
+	os_lock(&shrinkers.lock);
+	got = r->listed;
+	r->held += got;
+	os_unlock(&shrinkers.lock);
+	return got;
+}
+
+SHEAF_PUBLIC void shrinker_put(struct shrinker *shrinker)
+{
+	struct registered *r = shrinker ? registered_of(shrinker) : NULL;
+	bool held, last;
+
+	if (!r)
+		return;
+	os_lock(&shrinkers.lock);
+	held = r->held != 0;
+	r->held -= held;
+	last = held && was_last(r);
+	os_unlock(&shrinkers.lock);
+	if (!held)
+		os_misuse(NULL,
+			  "shrinker_put(%p): no reference is held; ignored. Call it once for each "
+			  "shrinker_try_get() that returned true",
+			  (void *)shrinker);
+	if (last)
+		pool_free(r, r->bytes);
 }
 
 void shrinkers_in_child(void)

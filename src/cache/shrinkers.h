@@ -9,7 +9,7 @@
  *  SHRINKERS-S1. A thread runs one shrinker at a time: a reclaim inside a callback runs none. It is
  *      not cancelled in it.
  *  SHRINKERS-S2. A shrinker that is freed is off the list, and its memory is freed when no run
- *      uses it. So a callback may free any shrinker, even its own.
+ *      uses it and no reference is held. So a callback may free any shrinker, even its own.
  *  SHRINKERS-S3. No lock is held while a callback runs. Several threads may run one shrinker
  *      concurrently.
  *

@@ -160,6 +160,74 @@ static void freed_twice(void **state)
 		shrinker_free(others[i]);
 }
 
+static struct shrinker *held;
+static atomic_int was_freed;
+
+static void *frees(void *unused)
+{
+	shrinker_free(held);
+	atomic_store(&was_freed, 1);
+	return unused;
+}
+
+/* A reference keeps the memory of a shrinker, which is called no more, and makes its free wait. */
+static void references(void **state)
+{
+	pthread_t thread;
+
+	(void)state;
+	held = alloc(sizeof(struct shrinker), sizeof(struct shrink_control));
+	assert_false(shrinker_try_get(NULL));
+	assert_false(shrinker_try_get(held)); /* not registered */
+	shrinker_register(held);
+	assert_true(shrinker_try_get(held));
+	assert_true(shrinker_try_get(held));
+	atomic_store(&was_freed, 0);
+	pthread_create(&thread, NULL, frees, NULL);
+	while (shrinker_try_get(held)) /* until it is being freed */
+		shrinker_put(held);
+	scans = 0;
+	sheaf_trim(0);
+	assert_int_equal(scans, 0);
+	assert_ptr_equal(held->scan_objects, scan);
+	shrinker_put(held);
+	assert_int_equal(atomic_load(&was_freed), 0);
+	shrinker_put(held);
+	pthread_join(thread, NULL);
+	assert_int_equal(atomic_load(&was_freed), 1);
+	held = alloc(sizeof(struct shrinker), sizeof(struct shrink_control));
+	shrinker_register(held);
+	capture_begin(&captured);
+	shrinker_put(held);
+	shrinker_put(NULL);
+	assert_int_equal(capture_end(&captured), 1);
+	assert_non_null(strstr(captured.text, "no reference is held"));
+	shrinker_free(held);
+}
+
+/* In a callback the free cannot wait: the memory is that of the last reference. */
+static unsigned long count_and_free(struct shrinker *shrinker, struct shrink_control *sc)
+{
+	(void)sc;
+	shrinker_free(shrinker);
+	return 0;
+}
+
+static void freed_in_its_callback_and_held(void **state)
+{
+	(void)state;
+	held = alloc(sizeof(struct shrinker), sizeof(struct shrink_control));
+	held->count_objects = count_and_free;
+	shrinker_register(held);
+	assert_true(shrinker_try_get(held));
+	sheaf_trim(0);
+	assert_false(shrinker_try_get(held));
+	assert_ptr_equal(held->count_objects, count_and_free);
+	shrinker_put(held);
+	held = alloc(sizeof(struct shrinker), sizeof(struct shrink_control));
+	shrinker_free(held);
+}
+
 static void without_callbacks(void **state)
 {
 	struct shrinker *shrinker = alloc(sizeof(struct shrinker), sizeof(struct shrink_control));
@@ -273,6 +341,8 @@ int main(void)
 		cmocka_unit_test(unknown_members_are_refused),
 		cmocka_unit_test(sizes_of_no_version),
 		cmocka_unit_test(freed_twice),
+		cmocka_unit_test(references),
+		cmocka_unit_test(freed_in_its_callback_and_held),
 		cmocka_unit_test(without_callbacks),
 		cmocka_unit_test(odd_answers),
 		cmocka_unit_test(many_threads),

@@ -270,6 +270,8 @@ static const struct call calls[] = {
 
 /* Those that take a cache or a pool, and may be given NULL. */
 static const char *const null_allowed[] = {"kmem_cache_alloc",	      "__kmem_cache_alloc",
+RUN(shrinker_try_get, CHECK(!shrinker_try_get(NULL)))
+RUN(shrinker_put, shrinker_put(NULL))
 					   "kmem_cache_destroy",      "kmem_cache_free_bulk",
 					   "kmem_cache_print_traces", "mempool_destroy",
 					   "mempool_initialized"};
