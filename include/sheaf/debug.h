@@ -74,6 +74,15 @@ bool sheaf_explain_fault(const void *address, const void *context)
 	SHEAF_SYMBOL(sheaf_explain_fault);
 
 /*
+ * Report what is known about an address, for example in a program's own check of a pointer: in
+ * which object of which cache it is or next to which, or in which large block; with slab_debug=U
+ * who allocated and freed the object, and with other letters its bytes. False, and no report, if it
+ * is none of these. Takes no lock, but the callback of sheaf_set_report() may run. O(1). Kernel:
+ * the same call; <linux/slab.h> declares it.
+ */
+bool kmem_dump_obj(void *object) SHEAF_SYMBOL(kmem_dump_obj);
+
+/*
  * Check the slabs of a cache while the program uses it: the bits and the count of each slab, and,
  * with slab_debug, the bytes of free objects and the red zones around used ones. Objects in
  * quarantine (slab_debug=Q) leave it, and are checked then. Each fault is reported. Overwritten

@@ -19,7 +19,6 @@
 #define SHEAF_KMALLOC_H
 
 #include <sheaf/slab.h>
-#include <stdarg.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -37,6 +36,10 @@ extern "C" {
  * serves up to INT_MAX. */
 #define KMALLOC_MAX_CACHE_SIZE (SHEAF_CAST(size_t, 1) << 20)
 #define KMALLOC_MAX_SIZE       (SHEAF_CAST(size_t, 4) << 20)
+
+/* No block has fewer bytes, or a smaller alignment. */
+#define KMALLOC_MIN_SIZE      (SHEAF_CAST(size_t, 8))
+#define ARCH_KMALLOC_MINALIGN KMALLOC_MIN_SIZE
 
 /*
  * Private: only kmalloc() below reads it. The cache for each size, in words of 8 bytes, up to
@@ -188,6 +191,24 @@ static __always_inline SHEAF_FRESH SHEAF_SIZED(1, 2) void *kcalloc_node(size_t n
 }
 
 /*
+ * kmalloc() and kmalloc_node() for a function that allocates for others: with several sets of
+ * caches, the code that called that function selects the set, unless there is a node.
+ */
+static __always_inline SHEAF_FRESH SHEAF_SIZED(1) void *kmalloc_track_caller(size_t size,
+									     gfp_t flags)
+{
+	return __kmalloc_typed(size, flags, SHEAF_ADDRESS(uintptr_t, __builtin_return_address(0)));
+}
+
+static __always_inline SHEAF_FRESH SHEAF_SIZED(1) void *kmalloc_node_track_caller(size_t size,
+										  gfp_t flags,
+										  int node)
+{
+	return node == NUMA_NO_NODE ? kmalloc_track_caller(size, flags)
+				    : kmalloc_node(size, flags, node);
+}
+
+/*
  * Change the size of a block and return it. It stays in place if it already has that many bytes;
  * otherwise the content is copied to a new block, and the old one is freed. If a new block would
  * have half the bytes or less (kmalloc_size_roundup()), the content moves there, too, but only if
@@ -205,6 +226,24 @@ static __always_inline SHEAF_FRESH SHEAF_SIZED(1, 2) void *kcalloc_node(size_t n
  */
 SHEAF_OBJECT SHEAF_SIZED(2) void *krealloc(const void *block, size_t size, gfp_t flags)
 	SHEAF_SYMBOL(krealloc);
+
+/*
+ * krealloc() to a block that is aligned to `align`, a power of two up to 1 GiB; NULL, after a
+ * report, for any other. A new block is on this node, as by kmalloc_node(). A block that is aligned
+ * moves to the node only with __GFP_THISNODE; above 1 MiB it never does. Because it may have to
+ * move, a smaller size may fail, too. krealloc_node() keeps no alignment. Kernel: the same call,
+ * for the alignments of kmalloc().
+ */
+SHEAF_OBJECT SHEAF_SIZED(2) void *krealloc_node_align(const void *block, size_t size,
+						      unsigned long align, gfp_t flags, int node)
+	SHEAF_SYMBOL(krealloc_node_align);
+
+static __always_inline SHEAF_OBJECT SHEAF_SIZED(2) void *krealloc_node(const void *block,
+								       size_t size, gfp_t flags,
+								       int node)
+{
+	return krealloc_node_align(block, size, 1, flags, node);
+}
 
 /* Like krealloc(), for n * size bytes; NULL if the product overflows. */
 static __always_inline SHEAF_OBJECT SHEAF_SIZED(2, 3) void *krealloc_array(void *block, size_t n,
@@ -295,6 +334,12 @@ static __always_inline SHEAF_FRESH SHEAF_SIZED(1) void *kvzalloc(size_t size, gf
 	return kvmalloc(size, flags | __GFP_ZERO);
 }
 
+static __always_inline SHEAF_FRESH SHEAF_SIZED(1) void *kvzalloc_node(size_t size, gfp_t flags,
+								      int node)
+{
+	return kvmalloc_node(size, flags | __GFP_ZERO, node);
+}
+
 /* Private. */
 static __always_inline SHEAF_FRESH SHEAF_SIZED(1, 2) void *__kvmalloc_array_typed(size_t n,
 										  size_t size,
@@ -336,12 +381,28 @@ static __always_inline SHEAF_FRESH SHEAF_SIZED(1, 2) void *kvcalloc_node(size_t 
 	return kvmalloc_array_node(n, size, flags | __GFP_ZERO, node);
 }
 
-/* krealloc() for blocks of kvmalloc(). */
+/* krealloc(), krealloc_node_align() and krealloc_node() for blocks of kvmalloc(). */
 SHEAF_OBJECT SHEAF_SIZED(2) void *kvrealloc(const void *block, size_t size, gfp_t flags)
 	SHEAF_SYMBOL(kvrealloc);
+SHEAF_OBJECT SHEAF_SIZED(2) void *kvrealloc_node_align(const void *block, size_t size,
+						       unsigned long align, gfp_t flags, int node)
+	SHEAF_SYMBOL(kvrealloc_node_align);
 
-/* As kfree(). */
+static __always_inline SHEAF_OBJECT SHEAF_SIZED(2) void *kvrealloc_node(const void *block,
+									size_t size, gfp_t flags,
+									int node)
+{
+	return kvrealloc_node_align(block, size, 1, flags, node);
+}
+
+/* As kfree(). Kernel: kvfree() may sleep, and kvfree_atomic() does not; here no free waits for
+ * memory. */
 static __always_inline void kvfree(const void *block)
+{
+	kfree(block);
+}
+
+static __always_inline void kvfree_atomic(const void *block)
 {
 	kfree(block);
 }
@@ -351,31 +412,6 @@ static __always_inline void kvfree(const void *block)
  * kfree_sensitive() reports, and then overwrites and frees nothing. O(size).
  */
 void kvfree_sensitive(const void *block, size_t size) SHEAF_SYMBOL(kvfree_sensitive);
-
-/*
- * Allocate whole pages: at least size bytes of any size that the system grants, aligned to 4096.
- * NULL for 0 bytes, and if there is no memory. Free them by vfree() or a related call. They are
- * blocks as of kvmalloc(). vmalloc() and vzalloc() use
- * GFP_KERNEL. Kernel: the pages need not be contiguous in physical memory; here programs cannot see
- * that.
- */
-SHEAF_FRESH SHEAF_SIZED(1) void *__vmalloc(size_t size, gfp_t flags) SHEAF_SYMBOL(__vmalloc);
-
-static __always_inline SHEAF_FRESH SHEAF_SIZED(1) void *vmalloc(size_t size)
-{
-	return __vmalloc(size, GFP_KERNEL);
-}
-
-static __always_inline SHEAF_FRESH SHEAF_SIZED(1) void *vzalloc(size_t size)
-{
-	return __vmalloc(size, GFP_KERNEL | __GFP_ZERO);
-}
-
-/* As kfree(). */
-static __always_inline void vfree(const void *block)
-{
-	kfree(block);
-}
 
 /* --- any context ------------------------------------------------------------------------------ */
 
@@ -397,38 +433,6 @@ SHEAF_FRESH SHEAF_SIZED(1) void *kmalloc_nolock(size_t size, gfp_t gfp, int node
  * it. NULL and ZERO_SIZE_PTR are allowed; blocks above KMALLOC_MAX_CACHE_SIZE are reported and not
  * freed. Async-signal-safe. */
 void kfree_nolock(const void *block) SHEAF_SYMBOL(kfree_nolock);
-
-/* --- copies ----------------------------------------------------------------------------------- */
-
-/* Return a copy of a string, to be freed by kfree(); NULL for NULL, and if there is no memory.
- * kstrndup() copies at most max bytes, and adds a zero byte. O(length). */
-SHEAF_FRESH char *kstrdup(const char *text, gfp_t flags) SHEAF_SYMBOL(kstrdup);
-SHEAF_FRESH char *kstrndup(const char *text, size_t max, gfp_t flags) SHEAF_SYMBOL(kstrndup);
-
-/*
- * kstrdup() that does not copy constants: a string in a read-only part of the program's own file,
- * such as most literals, is returned as it is. Strings of shared libraries are copied, because
- * these may be unloaded. Free the result only by kfree_const(), which leaves constants alone.
- * O(length).
- */
-SHEAF_CHECK_RESULT const char *kstrdup_const(const char *text, gfp_t flags)
-	SHEAF_SYMBOL(kstrdup_const);
-void kfree_const(const void *text) SHEAF_SYMBOL(kfree_const);
-
-/* Return a copy of size bytes, to be freed by kfree(); NULL if there is no memory. kmemdup_nul()
- * adds a zero byte, and returns NULL for NULL. O(size). */
-SHEAF_OBJECT SHEAF_SIZED(2) void *kmemdup(const void *from, size_t size, gfp_t flags)
-	SHEAF_SYMBOL(kmemdup);
-SHEAF_FRESH char *kmemdup_nul(const char *from, size_t size, gfp_t flags) SHEAF_SYMBOL(kmemdup_nul);
-
-/*
- * Return a string formatted as by printf(), to be freed by kfree(). The formats are those of the C
- * library. NULL if there is no memory or the format fails. O(length): it is formatted twice.
- */
-SHEAF_FRESH char *kasprintf(gfp_t flags, const char *format, ...) SHEAF_SYMBOL(kasprintf)
-	__attribute__((__format__(__printf__, 2, 3)));
-SHEAF_FRESH char *kvasprintf(gfp_t flags, const char *format, va_list arguments)
-	SHEAF_SYMBOL(kvasprintf) __attribute__((__format__(__printf__, 2, 0)));
 
 /* --- separate sets of caches ------------------------------------------------------------------ */
 
@@ -459,10 +463,20 @@ SHEAF_OBJECT SHEAF_SIZED(2) void *kmem_buckets_alloc(kmem_buckets *set, size_t s
 SHEAF_OBJECT SHEAF_SIZED(2) void *kmem_buckets_valloc(kmem_buckets *set, size_t size, gfp_t flags)
 	SHEAF_SYMBOL(kmem_buckets_valloc);
 
+/* kmem_buckets_alloc(): the set chooses the caches, whoever called. */
+static __always_inline
+	SHEAF_OBJECT SHEAF_SIZED(2) void *kmem_buckets_alloc_track_caller(kmem_buckets *set,
+									  size_t size, gfp_t flags)
+{
+	return kmem_buckets_alloc(set, size, flags);
+}
+
 #ifdef __cplusplus
 }
 #endif
 
+#include <sheaf/kmalloc_copy.h>
 #include <sheaf/kmalloc_obj.h>
+#include <sheaf/vmalloc.h>
 
 #endif

@@ -359,6 +359,12 @@ void kmem_cache_destroy(struct kmem_cache *s) SHEAF_SYMBOL(kmem_cache_destroy);
  */
 int kmem_cache_shrink(struct kmem_cache *s) SHEAF_SYMBOL(kmem_cache_shrink);
 
+/* True: a program can make all calls from its first constructor on. */
+static __always_inline bool slab_is_available(void)
+{
+	return true;
+}
+
 /* Return the requested object size in bytes; for merged caches, the largest of their sizes. O(1),
  * no lock. */
 unsigned int kmem_cache_size(struct kmem_cache *s) SHEAF_SYMBOL(kmem_cache_size);
@@ -513,6 +519,27 @@ SHEAF_OBJECT void *kmem_cache_zalloc(struct kmem_cache *s, gfp_t flags)
  */
 SHEAF_OBJECT void *kmem_cache_alloc_node(struct kmem_cache *s, gfp_t flags, int node)
 	SHEAF_SYMBOL(kmem_cache_alloc_node);
+
+/* kmem_cache_alloc(): there are no lists of objects for each group. */
+struct list_lru;
+static __always_inline SHEAF_OBJECT void *kmem_cache_alloc_lru(struct kmem_cache *s,
+							       struct list_lru *lru, gfp_t flags)
+{
+	(void)lru;
+	return kmem_cache_alloc(s, flags);
+}
+
+/*
+ * Charge an object in use as if it had been allocated with __GFP_ACCOUNT: to the group of its
+ * cache, or to the current group of the thread (<sheaf/group.h>). True if it is charged, was
+ * charged before, or nobody pays; then it is uncharged when it is freed. False if a limit is
+ * reached or there is no memory, and after a report if the pointer is not the start of an object in
+ * use, as krealloc() finds it. A block of kmalloc() up to 1 MiB that was allocated without
+ * __GFP_ACCOUNT is not charged, and the result is true, as in the kernel. May reclaim, if the flags
+ * allow it. Only the owner of the object may make the call. O(1).
+ */
+SHEAF_CHECK_RESULT bool kmem_cache_charge(void *object, gfp_t flags)
+	SHEAF_SYMBOL(kmem_cache_charge);
 
 /*
  * Fill p[0] ... p[n-1] with objects, as by kmem_cache_alloc(): all of them (returns n, as int; at

@@ -2,6 +2,8 @@
 /* Which kind of block a pointer leads to, and how it is freed; see block.h. */
 #include "cache/block.h"
 
+#include <sheaf/debug.h>
+
 #include "cache/hardened.h"
 #include "os/memory.h"
 
@@ -50,6 +52,11 @@ SHEAF_PUBLIC bool sheaf_owns(const void *address)
 	if (!os_load_acquire(&caches.ready))
 		return false;
 	return page_is_ours(address) || guard_is_ours(address) || map_find(address).address;
+}
+
+SHEAF_PUBLIC bool kmem_dump_obj(void *object)
+{
+	return os_load_acquire(&caches.ready) && debug_dump(object);
 }
 
 OS_COLD void cache_report_wrong(const void *pointer, const char *call)

@@ -107,6 +107,38 @@ SHEAF_PUBLIC struct kmem_group *kmem_group_of(const void *object)
 	return number ? group_living(group_of_number(number)) : NULL;
 }
 
+/* --- charging later --------------------------------------------------------------------------- */
+
+/* Frees of kmalloc()'s plain caches look for no number. */
+static bool is_never_charged(const struct kmem_cache *s)
+{
+	return s->flags & CACHE_KMALLOC && !cache_is_accounted(s);
+}
+
+static bool charge_block(struct block *block, gfp_t flags)
+{
+	void *start = block->start;
+	uint32_t number;
+
+	if (number_of_group(start))
+		return true;
+	if (block->kind == BLOCK_OBJECT)
+		return is_never_charged(block->cache) ||
+		       account_taken(block->cache, flags, 1, &start);
+	number = account_wanted(&kmalloc_large, flags);
+	return !number || large_own(start, block->size, flags, number);
+}
+
+SHEAF_PUBLIC bool kmem_cache_charge(void *object, gfp_t flags)
+{
+	struct block block;
+	bool done = cache_find_used(object, false, &block, "kmem_cache_charge") &&
+		    charge_block(&block, flags | __GFP_ACCOUNT);
+
+	cache_leave();
+	return done;
+}
+
 /* --- allocations that name their group -------------------------------------------------------- */
 
 void account_pays(struct kmem_group *g, const char *call)

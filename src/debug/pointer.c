@@ -4,6 +4,7 @@
  * This finds some kinds of misuse without looking at bytes. And for an error found by a tool that
  * watches each access (os/memory_tools.h): which object of which cache does it concern?
  */
+#include "debug/guard_slot.h"
 #include "debug/report.h"
 #include "os/memory_tools.h"
 #include "os/report/record.h"
@@ -90,9 +91,9 @@ void debug_tell_place(struct os_record *report, const char *address, const char 
 	os_record_add(report, "%p is %td bytes %s an object", address, offset, where);
 }
 
-static void explain_object(struct slab_cache *cache, const struct slab *slab, const void *address)
+static void explain_object(struct os_record *report, struct slab_cache *cache,
+			   const struct slab *slab, const void *address)
 {
-	struct os_record *report = os_record_begin(cache->name, "an error that a tool has found");
 	char *object = debug_nearest_object(cache, slab, address);
 	struct debug_fault fault = debug_fault_of(cache, object, "");
 
@@ -105,15 +106,45 @@ static void explain_object(struct slab_cache *cache, const struct slab *slab, co
 	os_report_kept();
 }
 
-void debug_explain(const void *address)
+static bool explain(const void *address, bool of_tool)
 {
 	struct slab *slab = page_slab(address);
 	struct slab_cache *cache = slab ? os_load_acquire(&slab->cache) : NULL;
 	struct mapping block = map_find(address);
 
 	if (cache)
-		explain_object(cache, slab, address);
+		explain_object(
+			of_tool ? os_record_begin(cache->name, "an error that a tool has found")
+				: os_record_claim(false),
+			cache, slab, address);
 	else if (block.address)
 		os_report("%p is %td bytes into a large block", address,
 			  (const char *)address - block.address);
+	return cache || block.address;
+}
+
+void debug_explain(const void *address)
+{
+	explain(address, true);
+}
+
+static bool explain_guarded(const void *address)
+{
+	const struct guard_slot *slot = guard_is_ours(address) ? guard_place_of(address).in : NULL;
+	struct os_record *report = slot ? os_record_claim(false) : NULL;
+
+	if (slot) {
+		os_record_add(report, "libsheaf: ");
+		debug_tell_place(report, address, slot->object, slot->object_size);
+		os_record_add(report, "\n");
+		debug_tell_guarded(report, slot);
+		os_record_end(report, false);
+		os_report_kept();
+	}
+	return slot;
+}
+
+bool debug_dump(const void *address)
+{
+	return explain_guarded(address) || explain(address, false);
 }

@@ -182,6 +182,8 @@ void quarantine_after_fork(void);
 /* Report immediately which object of which cache an address is in or next to; nothing for addresses
  * that are not the library's. For errors that a tool has found: takes no lock. */
 void debug_explain(const void *address);
+/* The same, because the program asks. False: there is no such object, and no large block. */
+bool debug_dump(const void *address);
 
 /* --- sample.c --------------------------------------------------------------------------------- */
 

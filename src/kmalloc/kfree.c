@@ -73,6 +73,15 @@ SHEAF_PUBLIC void kvfree_sensitive(const void *block, size_t size)
 	wipe_and_free(block, size, "kvfree_sensitive");
 }
 
+/* What a resize is asked for. */
+struct resize {
+	size_t size, align;
+	gfp_t flags;
+	int node;
+	const struct kmalloc_call *call;
+	uint64_t token;
+};
+
 static void *move(void *to, const struct block *block, size_t bytes, const char *call)
 {
 	os_copy(to, block->start, bytes);
@@ -117,25 +126,30 @@ void kmalloc_tell_size(void *pointer, size_t size)
 	tell_size(&block, size);
 }
 
+/* A new block in place of this one, or NULL. */
+static void *fresh(const struct block *block, const struct resize *r, gfp_t flags,
+		   const struct kmalloc_call *call)
+{
+	return kmalloc_aligned(set_of(block), r->size, r->align, flags, r->node, call, r->token);
+}
+
 /* Move to a block of at most half the bytes, if one is available immediately: a thread never waits
  * to get less memory. */
-static void *shrink(struct block *block, size_t size, gfp_t flags, const struct kmalloc_call *call,
-		    uint64_t token)
+static void *shrink(struct block *block, const struct resize *r)
 {
-	gfp_t now = (flags & (__GFP_ZERO | __GFP_THISNODE | __GFP_ACCOUNT)) | GFP_NOWAIT |
+	gfp_t now = (r->flags & (__GFP_ZERO | __GFP_THISNODE | __GFP_ACCOUNT)) | GFP_NOWAIT |
 		    __GFP_NORETRY;
-	bool half =
-		roundup(size) <= block->size / 2 && (block->kind != BLOCK_OBJECT || set_of(block));
-	void *smaller = half ? large_resize(block->start, size, flags) : NULL;
+	size_t size = r->size, needed = roundup((size + r->align - 1) & -r->align);
+	bool half = needed <= block->size / 2 && (block->kind != BLOCK_OBJECT || set_of(block));
+	void *smaller = half ? large_resize(block->start, size, r->align, r->flags) : NULL;
 
 	if (smaller)
 		block->size = roundup(size);
-	else if (half && (smaller = kmalloc_from(set_of(block), size, now, NUMA_NO_NODE,
-						 &kvmalloc_most, token)))
-		return move(smaller, block, size, call->name);
+	else if (half && (smaller = fresh(block, r, now, &kvmalloc_most)))
+		return move(smaller, block, size, r->call->name);
 	/* The size requested before is unknown: everything after the new size may have been
 	 * written. */
-	if (flags & __GFP_ZERO) {
+	if (r->flags & __GFP_ZERO) {
 		memset(block->start + size, 0, block->size - size);
 		tools_wrote(block->start + size, block->size - size);
 	}
@@ -143,44 +157,88 @@ static void *shrink(struct block *block, size_t size, gfp_t flags, const struct 
 	return block->start;
 }
 
-static void *resize(const void *pointer, size_t size, gfp_t flags, const struct kmalloc_call *call,
-		    uint64_t token)
+/* Is the block aligned as requested, and on the node? */
+static bool is_placed(const struct block *block, const struct resize *r)
 {
-	struct block block;
-	void *larger;
+	bool any_node = r->node == NUMA_NO_NODE || !(r->flags & __GFP_THISNODE) ||
+			block->kind != BLOCK_OBJECT || guard_is_ours(block->start);
 
-	if (size == 0) {
-		free_any(pointer, call->name);
+	return !((uintptr_t)block->start & (r->align - 1)) &&
+	       (any_node || (int)page_node(block->start) == r->node);
+}
+
+static void *resize(const void *pointer, const struct resize *r)
+{
+	struct block block = {.kind = BLOCK_NONE};
+	void *moved = NULL;
+
+	if (r->size == 0) {
+		free_any(pointer, r->call->name);
 		return ZERO_SIZE_PTR;
 	}
 	if (ZERO_OR_NULL_PTR(pointer))
-		return kmalloc_from(NULL, size, flags, NUMA_NO_NODE, call, token);
-	if (!find_used(pointer, false, &block, call->name))
+		return fresh(&block, r, r->flags, r->call);
+	if (!find_used(pointer, false, &block, r->call->name))
 		return NULL;
-	if (size <= block.size)
-		return shrink(&block, size, flags, call, token);
-	if (is_secret(&block, size, call->name))
+	if (r->size <= block.size && is_placed(&block, r))
+		return shrink(&block, r);
+	if (is_secret(&block, r->size, r->call->name))
 		return NULL;
-	larger = size <= call->most ? large_reuse(block.size, size, flags) : NULL;
-	if (larger)
-		return move(larger, &block, block.size, call->name);
-	larger = size <= call->most ? large_resize(pointer, size, flags) : NULL;
-	if (larger)
-		return larger;
-	larger = kmalloc_from(set_of(&block), size, flags, NUMA_NO_NODE, call, token);
-	return larger ? move(larger, &block, block.size, call->name) : NULL;
+	if (r->size > block.size && r->size <= r->call->most) {
+		moved = large_reuse(block.size, r->size, r->align, r->flags);
+		if (!moved && (moved = large_resize(pointer, r->size, r->align, r->flags)) != NULL)
+			return moved;
+	}
+	if (!moved)
+		moved = fresh(&block, r, r->flags, r->call);
+	return moved ? move(moved, &block, r->size < block.size ? r->size : block.size,
+			    r->call->name)
+		     : NULL;
 }
+
+static const struct kmalloc_call krealloc_call = {"krealloc", "kvrealloc", KMALLOC_MAX_SIZE};
+static const struct kmalloc_call kvrealloc_call = {"kvrealloc", "vrealloc", INT_MAX};
 
 SHEAF_PUBLIC OS_NOINLINE void *krealloc(const void *block, size_t size, gfp_t flags)
 {
-	static const struct kmalloc_call call = {"krealloc", "kvrealloc", KMALLOC_MAX_SIZE};
-
-	return resize(block, size, flags, &call, KMALLOC_CALLER);
+	return resize(block, &(struct resize){size, 1, flags, NUMA_NO_NODE, &krealloc_call,
+					      KMALLOC_CALLER});
 }
 
 SHEAF_PUBLIC OS_NOINLINE void *kvrealloc(const void *block, size_t size, gfp_t flags)
 {
-	static const struct kmalloc_call call = {"kvrealloc", "vmalloc", INT_MAX};
+	return resize(block, &(struct resize){size, 1, flags, NUMA_NO_NODE, &kvrealloc_call,
+					      KMALLOC_CALLER});
+}
 
-	return resize(block, size, flags, &call, KMALLOC_CALLER);
+SHEAF_PUBLIC OS_NOINLINE void *krealloc_node_align(const void *block, size_t size,
+						   unsigned long align, gfp_t flags, int node)
+{
+	if (kmalloc_align_is_wrong(size, align, "krealloc_node_align"))
+		return NULL;
+	return resize(block,
+		      &(struct resize){size, align, flags, node, &krealloc_call, KMALLOC_CALLER});
+}
+
+SHEAF_PUBLIC OS_NOINLINE void *kvrealloc_node_align(const void *block, size_t size,
+						    unsigned long align, gfp_t flags, int node)
+{
+	if (kmalloc_align_is_wrong(size, align, "kvrealloc_node_align"))
+		return NULL;
+	return resize(block,
+		      &(struct resize){size, align, flags, node, &kvrealloc_call, KMALLOC_CALLER});
+}
+
+SHEAF_PUBLIC OS_NOINLINE void *vrealloc_node_align(const void *block, size_t size,
+						   unsigned long align, gfp_t flags, int node)
+{
+	static const struct kmalloc_call call = {"vrealloc", "", VMALLOC_MOST};
+	struct resize r = {size,	  align < OS_PAGE ? OS_PAGE : align, flags, node, &call,
+			   KMALLOC_CALLER};
+	void *resized;
+
+	if (size > VMALLOC_MOST || kmalloc_align_is_wrong(size, align, "vrealloc_node_align"))
+		return NULL;
+	resized = resize(block, &r);
+	return resized == ZERO_SIZE_PTR ? NULL : resized;
 }

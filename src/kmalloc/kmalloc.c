@@ -155,8 +155,7 @@ OS_NOINLINE void *kmalloc_from(kmem_buckets *set, size_t size, gfp_t flags, int 
 
 	if (!size)
 		return ZERO_SIZE_PTR;
-	if (programs && set->flags & SLAB_ACCOUNT)
-		flags |= __GFP_ACCOUNT;
+	flags = buckets_flags(set, flags);
 	if (size > KMALLOC_LARGEST)
 		return large_alloc(size, 1, flags, node, call);
 	if (!kmalloc_ready(flags))

@@ -134,6 +134,12 @@ static inline struct kmem_cache *buckets_made(kmem_buckets *set, unsigned int in
  * NULL: there is none, and no memory.
  */
 struct kmem_cache *buckets_cache(kmem_buckets *set, size_t size, gfp_t flags);
+/* The flags of a request from this family, or NULL: a program's may charge all of its blocks. */
+static inline gfp_t buckets_flags(const kmem_buckets *set, gfp_t flags)
+{
+	return set && !set->charged && set->flags & SLAB_ACCOUNT ? flags | __GFP_ACCOUNT : flags;
+}
+
 /* Allocate from a family; up to KMALLOC_LARGEST bytes, not 0. */
 void *buckets_alloc(kmem_buckets *set, size_t size, gfp_t flags, int node);
 
@@ -175,15 +181,24 @@ kmem_buckets *kmalloc_set(uint64_t token, gfp_t flags, unsigned int turn);
 /* The program asked for so many bytes of this block. */
 void kmalloc_tell_size(void *block, size_t size);
 
-/* --- large.c: blocks above KMALLOC_MAX_CACHE_SIZE -------------------------------------------- */
+/* --- large.c: blocks above KMALLOC_MAX_CACHE_SIZE, and aligned ones --------------------------- */
+
+#define VMALLOC_MOST ((size_t)1 << 47) /* no process has more addresses */
+
+/* Is this no alignment for a block? True after a report. */
+bool kmalloc_align_is_wrong(size_t size, size_t align, const char *call);
+/* As kmalloc_from(), with this alignment. */
+void *kmalloc_aligned(kmem_buckets *set, size_t size, size_t align, gfp_t flags, int node,
+		      const struct kmalloc_call *call, uint64_t token);
 
 /* As kmalloc_from(), with this alignment; 1: that of the size. */
 void *large_alloc(size_t size, size_t align, gfp_t flags, int node,
 		  const struct kmalloc_call *call);
 /* A block for the bytes of a mapping that grows from `old` bytes: one that waits, if a copy costs
  * less than new pages. NULL: there is none. */
-void *large_reuse(size_t old, size_t size, gfp_t flags);
-/* Resize a mapping to a size that needs one, too, without copying it; NULL: it stays as it is. */
-void *large_resize(const void *block, size_t size, gfp_t flags);
+void *large_reuse(size_t old, size_t size, size_t align, gfp_t flags);
+/* Resize a mapping to a size that needs one, too, without copying it; if it grows, it moves to this
+ * alignment. NULL: it stays as it is. */
+void *large_resize(const void *block, size_t size, size_t align, gfp_t flags);
 
 #endif

@@ -6,8 +6,7 @@
 #include "cache/reclaim.h"
 #include "kmalloc/kmalloc.h"
 
-#define VMALLOC_MOST ((size_t)1 << 47) /* no process has more addresses */
-#define ALIGN_MOST   ((size_t)1 << 30)
+#define ALIGN_MOST ((size_t)1 << 30)
 
 void *large_alloc(size_t size, size_t align, gfp_t flags, int node, const struct kmalloc_call *call)
 {
@@ -56,7 +55,14 @@ void *large_alloc(size_t size, size_t align, gfp_t flags, int node, const struct
 	}
 }
 
-void *large_reuse(size_t old, size_t size, gfp_t flags)
+static size_t align_of(size_t rounded, size_t align)
+{
+	size_t natural = large_align(rounded);
+
+	return align > natural ? align : natural;
+}
+
+void *large_reuse(size_t old, size_t size, size_t align, gfp_t flags)
 {
 	bool zero = flags & __GFP_ZERO || os_options.init_on_alloc;
 	size_t rounded = large_roundup(size);
@@ -66,13 +72,13 @@ void *large_reuse(size_t old, size_t size, gfp_t flags)
 	if (old <= KMALLOC_LARGEST || rounded < old + old / 4 ||
 	    (zero && rounded - old > MAP_CLEAR_MOST) || account_wanted(&kmalloc_large, flags))
 		return NULL;
-	to = map_reuse(rounded, large_align(rounded), os_node());
+	to = map_reuse(rounded, align_of(rounded, align), os_node());
 	if (to.address && zero)
 		map_clear(to.address + old, to.size - old);
 	return to.address;
 }
 
-void *large_resize(const void *block, size_t size, gfp_t flags)
+void *large_resize(const void *block, size_t size, size_t align, gfp_t flags)
 {
 	size_t rounded;
 
@@ -80,41 +86,50 @@ void *large_resize(const void *block, size_t size, gfp_t flags)
 	    account_wanted(&kmalloc_large, flags))
 		return NULL;
 	rounded = large_roundup(size);
-	return map_resize((void *)(uintptr_t)block, rounded, large_align(rounded));
+	return map_resize((void *)(uintptr_t)block, rounded, align_of(rounded, align));
+}
+
+bool kmalloc_align_is_wrong(size_t size, size_t align, const char *call)
+{
+	if (align && !(align & (align - 1)) && align <= ALIGN_MOST)
+		return false;
+	os_misuse(NULL,
+		  "%s(%zu, %zu): invalid align; returning NULL. Use a power of two up to "
+		  "1073741824",
+		  call, size, align);
+	return true;
 }
 
 /* A class for a multiple of the alignment is one, too. */
-static void *alloc_aligned(size_t size, size_t align, gfp_t flags, int node,
-			   const struct kmalloc_call *call, uint64_t token)
+void *kmalloc_aligned(kmem_buckets *set, size_t size, size_t align, gfp_t flags, int node,
+		      const struct kmalloc_call *call, uint64_t token)
 {
 	size_t rounded = (size + align - 1) & -align;
 	void *object;
 
 	if (size > KMALLOC_LARGEST || rounded > KMALLOC_LARGEST)
-		return large_alloc(size, align, flags, node, call);
-	object = kmalloc_for(rounded, flags, node, token);
+		return large_alloc(size, align, buckets_flags(set, flags), node, call);
+	object = kmalloc_from(set, rounded, flags, node, call, token);
 	if (os.tools && !ZERO_OR_NULL_PTR(object))
 		kmalloc_tell_size(object, size);
 	return object;
 }
 
-SHEAF_PUBLIC OS_NOINLINE void *__vmalloc(size_t size, gfp_t flags)
+SHEAF_PUBLIC OS_NOINLINE void *__vmalloc_node(size_t size, unsigned long align, gfp_t flags,
+					      int node, const void *caller)
 {
 	static const struct kmalloc_call call = {"vmalloc", "", VMALLOC_MOST};
 
-	if (!size || size > VMALLOC_MOST)
+	if (!size || size > VMALLOC_MOST || kmalloc_align_is_wrong(size, align, "__vmalloc_node"))
 		return NULL;
-	return alloc_aligned(size, OS_PAGE, flags, NUMA_NO_NODE, &call, KMALLOC_CALLER);
+	return kmalloc_aligned(NULL, size, align < OS_PAGE ? OS_PAGE : align, flags, node, &call,
+			       caller ? (uintptr_t)caller : KMALLOC_CALLER);
 }
 
 SHEAF_PUBLIC OS_NOINLINE void *kvmalloc_node_align(size_t size, unsigned long align, gfp_t flags,
 						   int node)
 {
-	if (align && !(align & (align - 1)) && align <= ALIGN_MOST)
-		return alloc_aligned(size, align, flags, node, &kvmalloc_most, KMALLOC_CALLER);
-	os_misuse(NULL,
-		  "kvmalloc_node_align(%zu, %lu): invalid align; returning NULL. Use a power of "
-		  "two up to 1073741824",
-		  size, align);
-	return NULL;
+	if (kmalloc_align_is_wrong(size, align, "kvmalloc_node_align"))
+		return NULL;
+	return kmalloc_aligned(NULL, size, align, flags, node, &kvmalloc_most, KMALLOC_CALLER);
 }

@@ -173,6 +173,58 @@ static void of_a_plain_cache(void **state)
 	kmem_cache_destroy(s);
 }
 
+/* Objects that were allocated uncharged. */
+static void charged_later(void **state)
+{
+	struct kmem_group *g = group("later", NULL, 0), *of;
+	struct kmem_cache *s = make("later", SIZE, 0);
+	void *object = kmem_cache_alloc(s, GFP_KERNEL), *block = kmalloc(100, GFP_KERNEL);
+	void *large = kvmalloc((size_t)3 << 20, GFP_KERNEL), *one;
+
+	(void)state;
+	assert_true(kmem_cache_charge(object, GFP_KERNEL)); /* nobody pays */
+	assert_null(kmem_group_of(object));
+	kmem_group_restore_current(kmem_group_get(g));
+	for (int i = 0; i < 2; i++) {
+		assert_true(kmem_cache_charge(object, GFP_KERNEL));
+		of = kmem_group_of(object);
+		assert_ptr_equal(of, g);
+		kmem_group_put(of);
+		assert_int_equal(bytes(g), unit_of(s));
+	}
+	/* As in the kernel. */
+	assert_true(kmem_cache_charge(block, GFP_KERNEL));
+	assert_null(kmem_group_of(block));
+	assert_int_equal(bytes(g), unit_of(s));
+	assert_true(kmem_cache_charge(large, GFP_KERNEL));
+	assert_int_equal(bytes(g), unit_of(s) + ksize(large));
+	kmem_group_restore_current(NULL);
+	kmem_cache_free(s, object);
+	kvfree(large);
+	kfree(block);
+	all_agree();
+	assert_int_equal(bytes(g), 0);
+	kmem_group_put(g);
+	/* A limit. */
+	g = group("small", NULL, unit_of(s));
+	kmem_group_restore_current(kmem_group_get(g));
+	object = kmem_cache_alloc(s, GFP_KERNEL);
+	one = kmem_cache_alloc(s, GFP_KERNEL);
+	assert_true(kmem_cache_charge(object, GFP_KERNEL));
+	assert_false(kmem_cache_charge(one, GFP_NOWAIT));
+	assert_false(kmem_cache_charge(one, GFP_KERNEL));
+	assert_null(kmem_group_of(one));
+	kmem_cache_free(s, object);
+	assert_true(kmem_cache_charge(one, GFP_KERNEL));
+	kmem_group_restore_current(NULL);
+	kmem_cache_free(s, one);
+	all_agree();
+	assert_int_equal(bytes(g), 0);
+	kmem_group_put(g);
+	assert_int_equal(kmem_cache_verify(s), 0);
+	kmem_cache_destroy(s);
+}
+
 static void of_its_own_cache(void **state)
 {
 	struct kmem_group *g = group("cache's", NULL, 0), *other = group("other", NULL, 0);
@@ -809,6 +861,7 @@ int main(void)
 		cmocka_unit_test(nobody_pays_without_a_group),
 		cmocka_unit_test(holds_the_limit),
 		cmocka_unit_test(of_a_plain_cache),
+		cmocka_unit_test(charged_later),
 		cmocka_unit_test(of_its_own_cache),
 		cmocka_unit_test(blocks_of_all_sizes),
 		cmocka_unit_test(a_larger_block_waits),

@@ -364,11 +364,20 @@ static void bulk_counts(void **state)
  * kmalloc() a function of the program, which would be the only place. */
 #define PLACE(i)                                                                                   \
 	case i:                                                                                    \
-		p = kmalloc_node(100, GFP_KERNEL, 0);                                              \
+		p = by_helper ? for_others(100) : kmalloc_node(100, GFP_KERNEL, 0);                \
 		__asm__ volatile("# place " #i : "+r"(p));                                         \
 		return p
 
-static __attribute__((noinline)) void *from_place(int place)
+/* A function that allocates for others: they are the places. */
+static __attribute__((noinline)) void *for_others(size_t size)
+{
+	void *p = kmalloc_track_caller(size, GFP_KERNEL);
+
+	__asm__ volatile("" : "+r"(p));
+	return p;
+}
+
+static __attribute__((noinline)) void *from_place(int place, bool by_helper)
 {
 	void *p;
 
@@ -382,7 +391,7 @@ static __attribute__((noinline)) void *from_place(int place)
 		PLACE(6);
 		PLACE(7);
 	default:
-		p = kmalloc_node(100, GFP_KERNEL, 0);
+		p = by_helper ? for_others(100) : kmalloc_node(100, GFP_KERNEL, 0);
 		__asm__ volatile("# no place" : "+r"(p));
 		return p;
 	}
@@ -390,13 +399,12 @@ static __attribute__((noinline)) void *from_place(int place)
 
 /* Different places in the program use different caches, and each place always the same one; without
  * the option all places share one. */
-static void partitions(void **state)
+static void check_partitions(bool by_helper)
 {
 	struct kmem_cache *of[9], *other = NULL;
 
-	(void)state;
 	for (int i = 0; i < 9; i++) {
-		void *p = from_place(i), *q = from_place(i);
+		void *p = from_place(i, by_helper), *q = from_place(i, by_helper);
 
 		of[i] = hook_cache_of(p);
 		assert_ptr_equal(hook_cache_of(q), of[i]);
@@ -411,6 +419,13 @@ static void partitions(void **state)
 		assert_non_null(other);
 	if (other)
 		assert_true(strstr(look(of[0]).name, "rnd") || strstr(look(other).name, "rnd"));
+}
+
+static void partitions(void **state)
+{
+	(void)state;
+	check_partitions(false);
+	check_partitions(true);
 }
 
 /* --- many threads ----------------------------------------------------------------------------- */

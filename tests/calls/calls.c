@@ -72,6 +72,11 @@ RUN(__kmem_cache_free, __kmem_cache_free(none, nothing))
 RUN(kmem_cache_zalloc, CHECK(!kmem_cache_zalloc(none, GFP_KERNEL)))
 RUN(kmem_cache_alloc_node, CHECK(!kmem_cache_alloc_node(none, GFP_KERNEL, 0)))
 RUN(kmem_cache_free, kmem_cache_free(none, nothing); kmem_cache_free(none, NULL))
+RUN(kmem_cache_alloc_lru, struct kmem_cache *s = kmem_cache_create("used", 64, NULL, 0); CHECK(s);
+    kmem_cache_free(s, kmem_cache_alloc_lru(s, NULL, GFP_KERNEL)); kmem_cache_destroy(s))
+RUN(slab_is_available, CHECK(slab_is_available()))
+RUN(kmem_cache_charge, CHECK(!kmem_cache_charge(nothing, GFP_KERNEL)))
+RUN(kmem_dump_obj, CHECK(!kmem_dump_obj(nothing)))
 RUN(kmem_cache_alloc_bulk, void *p[3]; CHECK(!kmem_cache_alloc_bulk(none, GFP_KERNEL, 3, p)))
 RUN(kmem_cache_free_bulk, void *p[3] = {NULL, ZERO_SIZE_PTR, NULL};
     kmem_cache_free_bulk(none, 0, p); kmem_cache_free_bulk(none, 3, p))
@@ -100,7 +105,11 @@ GET(kmalloc_array_node, 100, kmalloc_array_node(10, 10, GFP_KERNEL, 0))
 GET(kcalloc_node, 100, kcalloc_node(10, 10, GFP_KERNEL, 0))
 GET(__kmalloc, 3 << 20, __kmalloc(3 << 20, GFP_KERNEL))
 GET(__kmalloc_token, 100, __kmalloc_token(100, GFP_KERNEL, UINT64_MAX))
+GET(kmalloc_track_caller, 100, kmalloc_track_caller(100, GFP_KERNEL))
+GET(kmalloc_node_track_caller, 100, kmalloc_node_track_caller(100, GFP_KERNEL, 0))
 GET(krealloc, 100, krealloc(NULL, 100, GFP_KERNEL))
+GET(krealloc_node_align, 100, krealloc_node_align(NULL, 100, 64, GFP_KERNEL, 0))
+GET(krealloc_node, 100, krealloc_node(NULL, 100, GFP_KERNEL, 0))
 GET(krealloc_array, 100, krealloc_array(NULL, 10, 10, GFP_KERNEL))
 GET(kvmalloc, 3 << 20, kvmalloc(3 << 20, GFP_KERNEL))
 GET(kvzalloc, 100, kvzalloc(100, GFP_KERNEL))
@@ -110,13 +119,28 @@ GET(kvmalloc_node, 100, kvmalloc_node(100, GFP_KERNEL, 0))
 GET(kvmalloc_node_align, 4096, kvmalloc_node_align(4096, 4096, GFP_KERNEL, 0))
 GET(kvmalloc_array_node, 100, kvmalloc_array_node(10, 10, GFP_KERNEL, 0))
 GET(kvcalloc_node, 100, kvcalloc_node(10, 10, GFP_KERNEL, 0))
+GET(kvzalloc_node, 100, kvzalloc_node(100, GFP_KERNEL, 0))
 GET(kvrealloc, 100, kvrealloc(NULL, 100, GFP_KERNEL))
-GET(__vmalloc, 10000, __vmalloc(10000, GFP_KERNEL))
+GET(kvrealloc_node_align, 100, kvrealloc_node_align(NULL, 100, 64, GFP_KERNEL, 0))
+GET(kvrealloc_node, 100, kvrealloc_node(NULL, 100, GFP_KERNEL, 0))
+GET(__vmalloc_node, 10000, __vmalloc_node(10000, 8192, GFP_KERNEL, 0, nothing))
+GET(vmalloc_node, 10000, vmalloc_node(10000, 0))
+GET(vzalloc_node, 10000, vzalloc_node(10000, 0))
+GET(vmalloc_user, 10000, vmalloc_user(10000))
+GET(vmalloc_huge, 10000, vmalloc_huge(10000, GFP_KERNEL))
+GET(vmalloc_huge_node, 10000, vmalloc_huge_node(10000, GFP_KERNEL, 0))
+GET(vmalloc_array, 10000, vmalloc_array(100, 100))
+GET(vcalloc, 10000, vcalloc(100, 100))
+GET(vrealloc, 10000, vrealloc(NULL, 10000, GFP_KERNEL))
+GET(vrealloc_node, 10000, vrealloc_node(NULL, 10000, GFP_KERNEL, 0))
+GET(vrealloc_node_align, 10000, vrealloc_node_align(NULL, 10000, 8192, GFP_KERNEL, 0))
 GET(vmalloc, 10000, vmalloc(10000))
 GET(vzalloc, 10000, vzalloc(10000))
 RUN(kfree, kfree(NULL); kfree(ZERO_SIZE_PTR); kfree(nothing))
 RUN(kvfree, kvfree(NULL); kvfree(ZERO_SIZE_PTR); kvfree(nothing))
 RUN(vfree, vfree(NULL); vfree(nothing))
+RUN(kvfree_atomic, kvfree_atomic(NULL); kvfree_atomic(ZERO_SIZE_PTR); kvfree_atomic(nothing))
+RUN(vfree_atomic, vfree_atomic(NULL); vfree_atomic(nothing))
 RUN(kfree_bulk, void *p[2] = {NULL, nothing}; kfree_bulk(0, p); kfree_bulk(2, p))
 RUN(kfree_sensitive, kfree_sensitive(NULL); kfree_sensitive(nothing))
 RUN(kvfree_sensitive, kvfree_sensitive(NULL, 8); kvfree_sensitive(nothing, 8))
@@ -133,6 +157,9 @@ RUN(kstrdup_const, const char *text = kstrdup_const("text", GFP_KERNEL);
     CHECK(text && !strcmp(text, "text")); kfree_const(text))
 RUN(kfree_const, kfree_const(NULL); kfree_const("text"))
 GET(kmemdup, 8, kmemdup(nothing, 8, GFP_KERNEL))
+GET(kmemdup_array, 8, kmemdup_array(nothing, 4, 2, GFP_KERNEL))
+GET(kvmemdup, 8, kvmemdup(nothing, 8, GFP_KERNEL))
+GET(kstrdup_and_replace, 5, kstrdup_and_replace("text", 't', 'n', GFP_KERNEL))
 GET(kmemdup_nul, 9, kmemdup_nul(nothing, 8, GFP_KERNEL))
 GET(kasprintf, 3, kasprintf(GFP_KERNEL, "%d", 42))
 
@@ -148,10 +175,14 @@ static __attribute__((format(printf, 1, 2))) char *formatted(const char *format,
 }
 
 GET(kvasprintf, 3, formatted("%d", 42))
+RUN(kasprintf_strarray, char **list = kasprintf_strarray(GFP_KERNEL, "text", 3); CHECK(list);
+    CHECK(!strcmp(list[2], "text-2") && !list[3]); kfree_strarray(list, 3))
+RUN(kfree_strarray, kfree_strarray(NULL, 3))
 RUN(kmem_buckets_create, kmem_buckets *set = kmem_buckets_create("set", 0, 0, 0, NULL); CHECK(set);
     kmem_buckets_destroy(set))
 RUN(kmem_buckets_destroy, kmem_buckets_destroy(NULL))
 GET(kmem_buckets_alloc, 100, kmem_buckets_alloc(NULL, 100, GFP_KERNEL))
+GET(kmem_buckets_alloc_track_caller, 100, kmem_buckets_alloc_track_caller(NULL, 100, GFP_KERNEL))
 GET(kmem_buckets_valloc, 100, kmem_buckets_valloc(NULL, 100, GFP_KERNEL))
 
 /* --- rcu.h: no provider is registered --------------------------------------------------------- */
@@ -213,6 +244,12 @@ RUN(mempool_initialized, mempool_t pool = {NULL};
     CHECK(!mempool_initialized(&pool) && !mempool_initialized(no_pool)))
 RUN(mempool_alloc, CHECK(!mempool_alloc(no_pool, GFP_KERNEL)))
 RUN(mempool_alloc_preallocated, CHECK(!mempool_alloc_preallocated(no_pool)))
+RUN(mempool_alloc_noreserve, CHECK(!mempool_alloc_noreserve(no_pool, GFP_KERNEL)))
+RUN(mempool_alloc_bulk, void *p[1] = {NULL};
+    CHECK(mempool_alloc_bulk(no_pool, p, 1, 0) == -EINVAL && !p[0]))
+RUN(mempool_free_bulk, void *p[1] = {nothing};
+    CHECK(mempool_free_bulk(no_pool, p, 1) == 0 && p[0] == nothing))
+RUN(mempool_is_saturated, CHECK(!mempool_is_saturated(no_pool)))
 RUN(mempool_free, mempool_free(NULL, no_pool); mempool_free(nothing, no_pool))
 RUN(mempool_resize, CHECK(mempool_resize(no_pool, 4) == -EINVAL))
 GET(mempool_kmalloc, 64, mempool_kmalloc(GFP_KERNEL, (void *)64))
@@ -233,6 +270,8 @@ RUN(__shrinker_alloc, struct shrinker *shrinker = shrinker_alloc(0, "s"); CHECK(
     shrinker_free(shrinker))
 RUN(shrinker_register, shrinker_register(NULL))
 RUN(shrinker_free, shrinker_free(NULL))
+RUN(shrinker_try_get, CHECK(!shrinker_try_get(NULL)))
+RUN(shrinker_put, shrinker_put(NULL))
 RUN(sheaf_trim, sheaf_trim(0))
 RUN(sheaf_set_limits, CHECK(sheaf_set_limits(0, 0) == 0))
 RUN(sheaf_set_report, CHECK(sheaf_set_report(NULL, NULL, NULL) == 0))
@@ -244,12 +283,6 @@ RUN(__kmem_cache_stats, struct kmem_cache_stats all; memset(&all, 1, sizeof(all)
     CHECK(kmem_cache_stats(none, &all) == -EINVAL); CHECK(all.slab_bytes == 0))
 RUN(sheaf_stats_print, CHECK(sheaf_stats_print(-1, SHEAF_STATS_TEXT) == -EBADF))
 RUN(kmem_cache_print_traces,
-RUN(mempool_alloc_noreserve, CHECK(!mempool_alloc_noreserve(no_pool, GFP_KERNEL)))
-RUN(mempool_alloc_bulk, void *p[1] = {NULL};
-    CHECK(mempool_alloc_bulk(no_pool, p, 1, 0) == -EINVAL && !p[0]))
-RUN(mempool_free_bulk, void *p[1] = {nothing};
-    CHECK(mempool_free_bulk(no_pool, p, 1) == 0 && p[0] == nothing))
-RUN(mempool_is_saturated, CHECK(!mempool_is_saturated(no_pool)))
     CHECK(kmem_cache_print_traces(none, -1, SHEAF_ALLOC_TRACES, SHEAF_STATS_JSON) == -EBADF))
 
 /* --- running them ----------------------------------------------------------------------------- */
@@ -269,21 +302,22 @@ static const struct call calls[] = {
 #define NR_CALLS (sizeof(calls) / sizeof(*calls))
 
 /* Those that take a cache or a pool, and may be given NULL. */
-static const char *const null_allowed[] = {"kmem_cache_alloc",	      "__kmem_cache_alloc",
-RUN(shrinker_try_get, CHECK(!shrinker_try_get(NULL)))
-RUN(shrinker_put, shrinker_put(NULL))
-					   "kmem_cache_destroy",      "kmem_cache_free_bulk",
-					   "kmem_cache_print_traces", "mempool_destroy",
-					   "mempool_initialized"};
+static const char *const null_allowed[] = {"kmem_cache_alloc",	   "__kmem_cache_alloc",
+					   "kmem_cache_alloc_lru", "kmem_cache_destroy",
+					   "kmem_cache_free_bulk", "kmem_cache_print_traces",
+					   "mempool_destroy",	   "mempool_initialized"};
 /* Other calls whose bodies are wrong on purpose: one line reports each. */
 static const char *const wrong[] = {"kfree",
 				    "kvfree",
 				    "vfree",
+				    "kvfree_atomic",
+				    "vfree_atomic",
 				    "kfree_bulk",
 				    "kfree_sensitive",
 				    "kvfree_sensitive",
 				    "ksize",
 				    "kfree_nolock",
+				    "kmem_cache_charge",
 				    "__kvfree_rcu",
 				    "kvfree_rcu_mightsleep",
 				    "sheaf_rcu_register",

@@ -5,6 +5,7 @@
 #include <sheaf/limit.h>
 #include <sheaf/maple_tree.h>
 #include <sheaf/mempool.h>
+#include <sheaf/overflow.h>
 #include <sheaf/rcu.h>
 #include <sheaf/shrinker.h>
 #include <sheaf/slab.h>
@@ -52,6 +53,8 @@ static int use_shrinker(void)
 	shrinker->count_objects = nothing;
 	shrinker->scan_objects = nothing;
 	shrinker_register(shrinker);
+	CHECK(shrinker_try_get(shrinker));
+	shrinker_put(shrinker);
 	CHECK(sheaf_trim((size_t)-1) == 0);
 	shrinker_free(shrinker);
 	return 0;
@@ -80,6 +83,10 @@ static int use_pool(struct kmem_cache *s)
 	CHECK(element);
 	mempool_free(element, pool);
 	mempool_free(mempool_alloc_preallocated(pool), pool);
+	element = NULL;
+	CHECK(mempool_alloc_bulk(pool, &element, 1, 0) == 0 && element);
+	CHECK(mempool_is_saturated(pool) && mempool_free_bulk(pool, &element, 1) == 0);
+	mempool_free(element, pool);
 	mempool_destroy(pool);
 	CHECK(mempool_init(&own, 1, mempool_kmalloc, mempool_kfree, (void *)100) == 0);
 	CHECK(mempool_initialized(&own));
@@ -210,6 +217,15 @@ static int use_kmalloc(size_t given)
 	CHECK(q && strcmp(p, q) == 0);
 	kfree(q);
 	kfree(p);
+	p = (char *)vrealloc(vmalloc_array(2, size), size, GFP_KERNEL);
+	CHECK(p && kmem_dump_obj(p));
+	vfree_atomic(krealloc_node_align(p, 2 * size, 64, GFP_KERNEL, NUMA_NO_NODE));
+	kvfree_atomic(kvmemdup("text", 5, GFP_KERNEL));
+	kfree_strarray(kasprintf_strarray(GFP_KERNEL, "text", 3), 3);
+	kfree(kstrdup_and_replace("text", 't', 'n', GFP_KERNEL));
+	kfree(kmalloc_track_caller(size, GFP_KERNEL));
+	CHECK(array_size(most, 2) == SIZE_MAX && size_mul(size, 2) == 2 * size);
+	kfree(kmem_buckets_alloc_track_caller(set, size, GFP_KERNEL));
 	kfree(kmem_buckets_alloc(set, size, GFP_KERNEL));
 	kvfree(kmem_buckets_valloc(set, size, GFP_KERNEL));
 	kmem_buckets_destroy(set);

@@ -149,10 +149,10 @@ BUGS = [
         "\t\tsheaf = fail_prefill(s, sheaf);", "leave-rseq"),
     # src/kmalloc/
     Bug("reserve-beyond-its-size", "src/kmalloc/mempool.c", "return nr < os_load", "return nr <= os_load", "sim-mempool"),
-    Bug("krealloc-copies-what-was-added", "src/kmalloc/kfree.c", "return larger ? move(larger, &block, block.size, call->name) : NULL;",
-        "return larger ? move(larger, &block, size - block.size, call->name) : NULL;", "kmalloc-rseq"),
-    Bug("krealloc-copies-the-new-size", "src/kmalloc/kfree.c", "return larger ? move(larger, &block, block.size, call->name) : NULL;",
-        "return larger ? move(larger, &block, size, call->name) : NULL;", "kmalloc-rseq"),
+    Bug("krealloc-copies-what-was-added", "src/kmalloc/kfree.c", "r->size < block.size ? r->size : block.size,",
+        "r->size < block.size ? r->size : r->size - block.size,", "kmalloc-rseq"),
+    Bug("krealloc-copies-the-new-size", "src/kmalloc/kfree.c", "r->size < block.size ? r->size : block.size,",
+        "r->size,", "kmalloc-rseq"),
     Bug("wake-up-lost", "src/kmalloc/mempool.c", "\t\tos_wake(&pool->turn);\n", "\t\t;\n", "sim-mempool"),
     # src/stats/, src/control/
     Bug("waiting-objects-uncounted", "src/stats/read.c", "\tout->rcu_pending_objects += waiting;\n", "", "rcu-rseq"),
