@@ -171,7 +171,7 @@ static void limit_barn(bool later)
 {
 	struct kmem_cache_args args = {.sheaf_capacity = CAPACITY,
 				       .barn_objects = later ? 0 : CAPACITY * SHEAVES};
-	unsigned int cells = SHEAVES - SHEAVES / 4, most = barn_shard_cells();
+	unsigned int cells = SHEAVES - SHEAVES / 4, most;
 
 	group.limit = 4096 * MiB;
 	group.cpus = 1;
@@ -179,6 +179,7 @@ static void limit_barn(bool later)
 	CHECK(s);
 	if (later)
 		CHECK(kmem_cache_set_barn(s, CAPACITY * SHEAVES, 0) == 0);
+	most = barn_shard_cells();
 	CHECK(s->sheaf.shard_full == (cells < most ? cells : most));
 }
 

@@ -71,7 +71,7 @@ class OnAProcess(unittest.TestCase):
             text = sheaf("info", str(live.pid)).stdout
             self.assertIn("\ndecay: free memory stays 250 ms (tune)\n", text)
             self.assertIn("\nconn\n  set: sheaf_capacity=256 (options)\n", text)
-            self.assertIn("\nplain\n  set: sheaf_capacity=100 (tune), limit_barn_full=40 (tune), ", text)
+            self.assertIn("plain set: sheaf_capacity=100 (tune), limit_barn_full=40 (tune), ", " ".join(text.split()))
             own = live.own_view()
             self.assertEqual(own["decay_ms"], 250)
             self.assertEqual(next(one for one in own["caches"] if one["name"] == "plain")["set_by"], cache["set_by"])
