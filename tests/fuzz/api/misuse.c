@@ -271,7 +271,7 @@ static void sheaf(void)
 	kmem_cache_return_sheaf(k->s, GFP_KERNEL, NULL);
 	must_report();
 	if (byte() & 1)
-		WANT(!kmem_cache_prefill_sheaf(k->s, GFP_KERNEL, 262141));
+		WANT(!kmem_cache_prefill_sheaf(k->s, GFP_KERNEL, 1u << 31));
 	else
 		WANT(kmem_cache_refill_sheaf(k->s, GFP_KERNEL, &none, 4) == -EINVAL);
 }
