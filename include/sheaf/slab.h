@@ -636,11 +636,11 @@ unsigned int kmem_cache_sheaf_size(struct slab_sheaf *sheaf) SHEAF_SYMBOL(kmem_c
  */
 
 /*
- * Return an object from this CPU's sheaves, the node's barn, or a slab with free objects; or NULL
- * if none is available immediately. The call takes no new memory from the system, so it cannot
- * allocate from a cache that has not been used yet. It ignores all flags in gfp except __GFP_ZERO
- * and __GFP_ACCOUNT; also NULL if the limit of a group stops the charge. O(nodes). Kernel:
- * kmalloc_nolock() alone.
+ * Return an object from this CPU's sheaves, the node's barn, a slab with free objects, or a new
+ * slab; or NULL if none is available without waiting for a lock. No new slab is made for a cache
+ * with a constructor or checks (slab_debug), with SLAB_SECRET, or that was never used on a node. It
+ * ignores all flags in gfp except __GFP_ZERO and __GFP_ACCOUNT; also NULL if the limit of a group
+ * stops the charge. O(nodes). Kernel: kmalloc_nolock() alone.
  */
 SHEAF_OBJECT void *kmem_cache_alloc_nolock(struct kmem_cache *s, gfp_t gfp)
 	SHEAF_SYMBOL(kmem_cache_alloc_nolock);

@@ -7,13 +7,15 @@
 #include "percpu/percpu.h"
 #include "percpu/stat.h"
 
-/* Take an object from a slab of this node, or of any node. */
+/* Take an object from a slab of this node, or of any node; at last from a new one. */
 static void *take_try(struct kmem_cache *s, unsigned int node)
 {
-	for (uint32_t i = 0; i < os.nr_nodes; i++) {
+	for (uint32_t i = 0; i < 2 * os.nr_nodes; i++) {
+		unsigned int of = os_near(node, i % os.nr_nodes);
 		void *object;
 
-		if (slab_take_try(&s->sheaf.slab, os_near(node, i), &object)) {
+		if (i < os.nr_nodes ? slab_take_try(&s->sheaf.slab, of, &object)
+				    : slab_take_new_try(&s->sheaf.slab, of, &object)) {
 			stat_add(&s->sheaf.slab, STAT_alloc_slowpath, 1);
 			return object;
 		}

@@ -61,6 +61,15 @@ void os_lock(struct os_lock *lock);
 bool os_trylock(struct os_lock *lock);
 void os_unlock(struct os_lock *lock);
 
+/* Take the lock; without `wait`, false if another thread has it. */
+static inline bool os_lock_if(struct os_lock *lock, bool wait)
+{
+	if (!wait)
+		return os_trylock(lock);
+	os_lock(lock);
+	return true;
+}
+
 /*
  * Take a lock around fork(), which takes many locks of one rank: by try-lock, so in any order.
  * *taken says whether fork holds this lock: it does not hold one that was created after it took the

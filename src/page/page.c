@@ -196,12 +196,13 @@ static __attribute__((unused)) bool is_unnamed(const struct slab *slab, unsigned
 }
 
 static unsigned int take_runs(struct range *range, unsigned int order, struct slab **runs,
-			      unsigned int n)
+			      unsigned int n, bool wait)
 {
 	struct chunk *chunk;
 	unsigned int got = 0, page = 0;
 
-	os_lock(&range->lock);
+	if (!os_lock_if(&range->lock, wait))
+		return 0;
 	while (got < n &&
 	       (chunk = order > PAGE_MAX_ORDER ? take_wide(range, order)
 					       : take_run(range, order, &page)) != NULL) {
@@ -227,11 +228,11 @@ unsigned int page_alloc_runs(unsigned int node, unsigned int order, struct slab 
 		looks += os_load_relaxed(&ranges[node].nr_chunks) / WIDE_LOOK;
 	if (!os_should_fail("page_alloc"))
 		while (!got && looks--)
-			got = take_runs(&ranges[node], order, runs, n);
+			got = take_runs(&ranges[node], order, runs, n, true);
 
 	/* Freed mappings that wait make room. */
 	if (os_unlikely(!got) && map_trim(OS_PAGE << order))
-		got = take_runs(&ranges[node], order, runs, n);
+		got = take_runs(&ranges[node], order, runs, n, true);
 	return got;
 }
 
@@ -240,6 +241,15 @@ struct slab *page_alloc(unsigned int node, unsigned int order)
 	struct slab *run;
 
 	return page_alloc_runs(node, order, &run, 1) ? run : NULL;
+}
+
+struct slab *page_alloc_try(unsigned int node, unsigned int order)
+{
+	struct slab *run;
+	bool done =
+		!os_should_fail("page_alloc") && take_runs(&ranges[node], order, &run, 1, false);
+
+	return done ? run : NULL;
 }
 
 void page_own(struct slab *slab, unsigned int order, struct slab_cache *cache)

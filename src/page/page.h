@@ -96,6 +96,8 @@ bool page_init(void);
 /* A run of 2^order pages of this node, or NULL. In its descriptor, the state is 0 and the cache is
  * NULL. */
 struct slab *page_alloc(unsigned int node, unsigned int order);
+/* The same without waiting: NULL also if another thread has the node's lock. */
+struct slab *page_alloc_try(unsigned int node, unsigned int order);
 /* Up to n such runs, with the node's lock taken once. Returns how many there are. */
 unsigned int page_alloc_runs(unsigned int node, unsigned int order, struct slab **runs,
 			     unsigned int n);

@@ -390,17 +390,15 @@ void slab_give(struct slab_cache *cache, void *const *objects, unsigned int n, c
 		settle_one(cache, slab, left == LEFT_UNDONE);
 }
 
-/* List a held slab if no thread has the node's lock, else leave that to a later call. */
-static void list_or_defer(struct slab_cache *cache, struct slab *slab)
+void slab_list_or_defer(struct slab_cache *cache, struct slab *slab, bool first)
 {
 	struct slab_node *node = partial_node_of(cache, slab);
 
-	stat_add(cache, STAT_free_add_partial, 1);
 	if (!os_trylock(&node->lock)) {
 		slab_defer(cache, slab);
 		return;
 	}
-	partial_add(node, slab, false);
+	partial_add(node, slab, first);
 	os_unlock(&node->lock);
 }
 
@@ -433,6 +431,8 @@ void slab_give_nolock(struct slab_cache *cache, void *object, const char *call)
 
 	if (left == LEFT_UNDONE)
 		left = give_last_nolock(cache, slab);
-	if (left == LEFT_TO_LIST)
-		list_or_defer(cache, slab);
+	if (left != LEFT_TO_LIST)
+		return;
+	stat_add(cache, STAT_free_add_partial, 1);
+	slab_list_or_defer(cache, slab, false);
 }

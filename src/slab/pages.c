@@ -59,14 +59,13 @@ size_t slab_held_bytes(const struct slab_cache *cache)
 /* Nothing is added first and subtracted afterwards: of two threads, one gets what is left. So those
  * of all nodes use one lock, that of the first node. */
 static bool hold_limited(struct slab_cache *cache, struct slab_node *part, size_t bytes,
-			 size_t limit)
+			 size_t limit, bool wait)
 {
-	struct slab_node *first = partial_node(cache, 0);
+	struct slab_node *first = wait ? partial_node(cache, 0) : os_load_acquire(&cache->nodes[0]);
 	bool held;
 
-	if (!first)
+	if (!first || !os_lock_if(&first->lock, wait))
 		return false;
-	os_lock(&first->lock);
 	held = slab_held_bytes(cache) + bytes <= limit;
 	if (held)
 		os_fetch_add(&part->bytes, bytes);
@@ -75,12 +74,13 @@ static bool hold_limited(struct slab_cache *cache, struct slab_node *part, size_
 }
 
 /* False: with a slab of this order, the cache would have more than its limit. */
-static bool hold_bytes(struct slab_cache *cache, struct slab_node *part, unsigned int order)
+static bool hold_bytes(struct slab_cache *cache, struct slab_node *part, unsigned int order,
+		       bool wait)
 {
 	size_t limit = os_load_relaxed(&slab_rest(cache)->limit);
 
 	if (os_unlikely(limit))
-		return hold_limited(cache, part, OS_PAGE << order, limit);
+		return hold_limited(cache, part, OS_PAGE << order, limit, wait);
 	os_fetch_add(&part->bytes, OS_PAGE << order);
 	return true;
 }
@@ -128,16 +128,18 @@ void slab_return_runs(const struct slab_cache *cache, struct slab_runs *runs)
 		page_give_back(runs->run[--runs->n], cache->oo.order);
 }
 
-/* runs: NULL for a slab of the smaller order. */
 static struct slab *hold_pages(struct slab_cache *cache, struct slab_node *part, unsigned int node,
-			       struct slab_runs *runs)
+			       struct slab_runs *runs, bool small)
 {
-	unsigned int order = runs ? cache->oo.order : cache->min.order;
+	unsigned int order = small ? cache->min.order : cache->oo.order;
 	struct slab *slab;
 
-	if (!hold_bytes(cache, part, order))
+	if (!hold_bytes(cache, part, order, !runs->nowait))
 		return NULL;
-	slab = runs ? run_for_slab(cache, node, runs) : page_alloc(node, order);
+	if (runs->nowait)
+		slab = page_alloc_try(node, order);
+	else
+		slab = small ? page_alloc(node, order) : run_for_slab(cache, node, runs);
 	if (slab && !hide(cache, slab, order)) {
 		page_free(slab, order);
 		slab = NULL;
@@ -151,11 +153,11 @@ static struct slab *hold_pages(struct slab_cache *cache, struct slab_node *part,
 static struct slab *slab_pages(struct slab_cache *cache, struct slab_node *part, unsigned int node,
 			       struct slab_runs *runs)
 {
-	struct slab *slab = hold_pages(cache, part, node, runs);
+	struct slab *slab = hold_pages(cache, part, node, runs, false);
 	uint64_t small = 0;
 
 	if (!slab && cache->min.order < cache->oo.order) {
-		slab = hold_pages(cache, part, node, NULL);
+		slab = hold_pages(cache, part, node, runs, true);
 		small = SLAB_SMALL;
 		stat_add(cache, STAT_order_fallback, slab != NULL);
 	}

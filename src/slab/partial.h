@@ -86,6 +86,10 @@ bool partial_let_go(struct slab_cache *cache, struct slab *slab, uint64_t taken)
  */
 void partial_release(struct slab_cache *cache, struct slab *slab, bool first);
 
+/* Without waiting: list a held slab that is not full if no thread has the node's lock, else leave
+ * that to a later call. In give.c. */
+void slab_list_or_defer(struct slab_cache *cache, struct slab *slab, bool first);
+
 /* As partial_release(), with the node's lock held. False: the caller must return the slab, which is
  * on no list, to the page layer. */
 bool partial_list(const struct slab_cache *cache, struct slab_node *node, struct slab *slab,
@@ -106,6 +110,7 @@ bool partial_list(const struct slab_cache *cache, struct slab_node *node, struct
 #define SLAB_RUNS 8
 
 struct slab_runs {
+	bool nowait;	      /* one run, by try-lock; the node's part is there */
 	unsigned int wanted;  /* by this refill, still */
 	unsigned int next, n; /* here, from the next one on: by address, if memory is fresh */
 	struct slab *run[SLAB_RUNS];

@@ -220,6 +220,9 @@ unsigned int slab_take(struct slab_cache *cache, unsigned int node, enum slab_pl
  * False: there is none, or another thread has the node's lock.
  */
 bool slab_take_try(struct slab_cache *cache, unsigned int node, void **object);
+/* The same from a new slab. False also if another thread has the lock of the node's pages, and if
+ * the cache prepares its objects, locks its pages in memory, or never had a slab on this node. */
+bool slab_take_new_try(struct slab_cache *cache, unsigned int node, void **object);
 
 /* Was this object ever prepared for use, by a constructor or by a layer above? */
 bool slab_is_prepared(const struct slab_cache *cache, const struct slab *slab, unsigned int index);

@@ -264,11 +264,7 @@ static OS_NOINLINE unsigned int take_detached(struct slab_cache *cache, struct s
 static inline unsigned int take_partial(struct slab_cache *cache, struct slab_node *node, bool wait,
 					void **objects, unsigned int max)
 {
-	if (!os_load_relaxed(&node->nr_partial))
-		return 0;
-	if (wait)
-		os_lock(&node->lock);
-	else if (!os_trylock(&node->lock))
+	if (!os_load_relaxed(&node->nr_partial) || !os_lock_if(&node->lock, wait))
 		return 0;
 	if (max != 1 || !take_listed(cache, node, objects, 1))
 		return take_detached(cache, node, objects, max);
@@ -286,6 +282,25 @@ static unsigned int take_all_partial(struct slab_cache *cache, struct slab_node 
 		n += got;
 	} while (got && n < max);
 	return n;
+}
+
+/* A constructor may do anything, and pages that cannot be locked in memory are given back. If the
+ * node's lock is held, each call would leave a slab for later. */
+bool slab_take_new_try(struct slab_cache *cache, unsigned int node, void **object)
+{
+	struct slab_node *part = os_load_acquire(&cache->nodes[node]);
+	struct slab_runs runs = {.nowait = true};
+	struct slab *slab = NULL;
+
+	if (part && !os_lock_held(&part->lock) && !slab_prepares(cache) &&
+	    !slab_rest(cache)->secret)
+		slab = slab_make(cache, node, &runs);
+	if (!slab)
+		return false;
+	take_one(cache, slab, object);
+	if (!partial_let_go(cache, slab, 1))
+		slab_list_or_defer(cache, slab, true);
+	return true;
 }
 
 static unsigned int take_new(struct slab_cache *cache, unsigned int node, void **objects,

@@ -67,7 +67,7 @@ static struct kmem_cache *make_constructed(void)
 	return keep_slabs(s);
 }
 
-/* Nolock allocations use up the cache, from main to the last slab, and take no new pages. */
+/* At their limit, nolock allocations use up the cache, from main to the last slab. */
 static void all_that_is_there(void **state)
 {
 	struct kmem_cache *s = keep_slabs(make("nolock", SIZE, no_samples()));
@@ -78,6 +78,7 @@ static void all_that_is_there(void **state)
 	take(s, 1000);
 	kmem_cache_free_bulk(s, 1000, held);
 	before = look(s);
+	assert_int_equal(kmem_cache_set_limit(s, before.slab_bytes), 0);
 	errno = 4242;
 	assert_int_equal(take_nolock(s), before.total_objects);
 	give_nolock(s, (unsigned int)before.total_objects);
@@ -90,6 +91,31 @@ static void all_that_is_there(void **state)
 		assert_true(after.sheaf_alloc == before.sheaf_alloc);
 	}
 	kmem_cache_free_nolock(s, NULL);
+	all_is_there(s);
+}
+
+/* Where there is no free object, they make slabs; but run no constructor. */
+static void new_slabs(void **state)
+{
+	struct kmem_cache *s = make("grows", SIZE, 0), *constructed = make_constructed();
+	struct kmem_cache_stats before;
+
+	(void)state;
+	/* Objects of debug caches are prepared, as constructed ones are. */
+	if (has_slab_debug())
+		skip();
+	kmem_cache_free(constructed, kmem_cache_alloc(constructed, GFP_KERNEL));
+	before = look(constructed);
+	give_nolock(constructed, take_nolock(constructed));
+	assert_int_equal(look(constructed).total_objects, before.total_objects);
+	all_is_there(constructed);
+	kmem_cache_free(s, kmem_cache_alloc(s, GFP_KERNEL));
+	assert_int_equal(take_nolock(s), MANY);
+	for (int i = 0; i < MANY; i++)
+		assert_true(stamp_put(held[i], STAMPED, 0, 0));
+	for (int i = 0; i < MANY; i++)
+		assert_true(stamp_remove(held[i], STAMPED));
+	give_nolock(s, MANY);
 	all_is_there(s);
 }
 
@@ -490,6 +516,7 @@ int main(int argc, char **argv)
 	clock_stands = true; /* no call does a round of housekeeping */
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(all_that_is_there),
+		cmocka_unit_test(new_slabs),
 		cmocka_unit_test(zeroed_or_constructed),
 		cmocka_unit_test(misuse),
 		cmocka_unit_test(handlers),

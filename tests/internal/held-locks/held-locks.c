@@ -118,6 +118,32 @@ static void each_lock_held(void **state)
 	assert_int_equal(in_child(with_locks_held), 0);
 }
 
+/* The cache has slabs on one node. */
+static void no_new_slab_without_its_locks(void **state)
+{
+	static const struct {
+		void (*lock)(void), (*unlock)(void);
+	} ways[] = {{lock_node, unlock_node}, {page_lock_all, page_unlock_all}};
+
+	(void)state;
+	pin((unsigned int)sched_getcpu());
+	for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
+		struct kmem_cache_stats before;
+		unsigned int n;
+
+		beside = make("beside", SIZE, 0);
+		take(beside, 100);
+		kmem_cache_free_bulk(beside, 100, held);
+		before = look(beside);
+		ways[i].lock();
+		n = take_nolock(beside);
+		ways[i].unlock();
+		assert_int_equal(look(beside).total_objects, before.total_objects);
+		give_nolock(beside, n);
+		all_is_there(beside);
+	}
+}
+
 /* Free objects of full slabs while the slabs cannot be listed. */
 static void defer(struct kmem_cache *s)
 {
@@ -379,6 +405,7 @@ int test_held_locks(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_lock_held),
+		cmocka_unit_test(no_new_slab_without_its_locks),
 		cmocka_unit_test(deferred_until_a_slow_path),
 		cmocka_unit_test(deferred_across_fork),
 		cmocka_unit_test(deferred_without_a_flag_across_fork),
