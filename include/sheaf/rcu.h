@@ -100,18 +100,23 @@ void kmem_cache_free_rcu(struct kmem_cache *s, void *object) SHEAF_SYMBOL(kmem_c
 void kmem_cache_free_bulk_rcu(struct kmem_cache *s, size_t n, void **p)
 	SHEAF_SYMBOL(kmem_cache_free_bulk_rcu);
 
+/* What kfree_rcu() needs in an object: one word. A struct rcu_head, which has two, will do. */
+struct kvfree_rcu_head {
+	uint64_t link;
+};
+
 /* The function behind kfree_rcu(). offset: of the head in the object, below 4096. */
 void __kvfree_rcu(const void *object, size_t offset) SHEAF_SYMBOL(__kvfree_rcu);
 
 #define SHEAF_RCU_HEAD_OFFSET(pointer, field)                                                      \
 	(offsetof(__typeof__(*(pointer)), field) +                                                 \
-	 0 * sizeof(char[sizeof((pointer)->field) >= sizeof(struct sheaf_rcu_head) ? 1 : -1]) +    \
+	 0 * sizeof(char[sizeof((pointer)->field) >= sizeof(struct kvfree_rcu_head) ? 1 : -1]) +   \
 	 0 * sizeof(char[offsetof(__typeof__(*(pointer)), field) < 4096 ? 1 : -1]))
 
 /*
  * Free any pointer of the library after a grace period: an object of any cache, or memory from
- * kmalloc() or kvmalloc(). `field` is a struct rcu_head (or sheaf_rcu_head) in the object, which is
- * used only if there is no memory. So this call never fails. It never waits, so readers may call
+ * kmalloc() or kvmalloc(). `field` is a struct kvfree_rcu_head (or rcu_head) in the object, which
+ * is used only if there is no memory. So this call never fails. It never waits, so readers may call
  * it. NULL is allowed. O(1).
  *
  * Above SHEAF_OPTIONS=rcu_limit=MIB (64) of retired memory the call starts a grace period

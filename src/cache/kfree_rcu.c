@@ -267,7 +267,7 @@ SHEAF_PUBLIC OS_FAST void kvfree_rcu_mightsleep(const void *pointer)
 
 static void barrier(struct grace *grace)
 {
-	grace_barrier(grace, NULL);
+	rcu_any_barrier(grace, true);
 }
 
 SHEAF_PUBLIC void kvfree_rcu_barrier(void)
@@ -286,7 +286,7 @@ SHEAF_PUBLIC void kvfree_rcu_barrier_on_cache(struct kmem_cache *s)
 	if (rcu)
 		grace_barrier(rcu->user.grace, &rcu->user);
 	if (rcu || os_load_relaxed(&s->used_rcu_any))
-		rcu_any_barrier(grace_of_cache(s));
+		rcu_any_barrier(grace_of_cache(s), false);
 	if (s->sheaf.slab.late)
 		grace_barrier(s->sheaf.slab.late->user.grace, &s->sheaf.slab.late->user);
 	cache_leave();

@@ -9,9 +9,9 @@ static void push(struct grace_list *list, struct grace_link *link)
 		;
 }
 
-void grace_list_add(struct grace_list *list, struct grace_link *link, size_t tag)
+void grace_list_add(struct grace_list *list, struct grace_link *link)
 {
-	link->number = grace_now(list->user.grace) << GRACE_TAG_BITS | tag;
+	link->number = grace_now(list->user.grace);
 	push(list, link);
 	/* A thread that starts no batch, because one is in flight, relies on a callback that sees
 	 * this. */
@@ -27,7 +27,7 @@ static void flush_retired(struct grace_user *user, bool all)
 	(void)all;
 	for (; link; link = next) {
 		next = link->next;
-		if (link->number >> GRACE_TAG_BITS <= done)
+		if (link->number <= done)
 			list->free(list, link);
 		else
 			push(list, link);

@@ -2,7 +2,6 @@
 /* Retired pointers of any kind; see any.h. */
 #include "rcu/any.h"
 
-#include "grace/list.h"
 #include "os/assert.h"
 #include "os/machine.h"
 #include "os/options/options.h"
@@ -25,8 +24,10 @@
  * measured.
  */
 #define HEAVY 64u
+/* A link: an object's address, and below it the offset of its head, which has the next link. */
+#define OFFSET_BITS 12
 
-struct shard {
+struct rcu_shard {
 	struct os_lock lock;
 	uint32_t since; /* in ms: when the sheaf that is being filled arrived */
 	uint32_t locked_by_fork;
@@ -38,8 +39,9 @@ struct rcu_any {
 	struct grace_user user; /* first */
 	const struct rcu_any_ops *ops;
 	struct rcu_any *next;
-	struct grace_list linked; /* objects, by their heads */
-	struct shard shards[SHARDS];
+	/* Objects by their heads: those without a number, and those that wait for `number`. */
+	uint64_t linked, waiting, number;
+	struct rcu_shard shards[SHARDS];
 };
 
 static struct rcu_any *first;
@@ -53,6 +55,12 @@ static struct rcu_any *any_of(const struct grace *grace)
 	return any;
 }
 
+/* The bytes of memory of an object, in units. */
+static uint32_t units_of(const struct rcu_any *any, const void *object)
+{
+	return (uint32_t)((any->ops->size_of(object) + UNIT - 1) / UNIT);
+}
+
 static struct sheaf *new_sheaf(void)
 {
 	struct sheaf *sheaf = pool_alloc(BYTES);
@@ -63,7 +71,7 @@ static struct sheaf *new_sheaf(void)
 }
 
 /* With the shard's lock held: give a number to the sheaf that is being filled. */
-static void queue_filled(struct rcu_any *any, struct shard *shard)
+static void queue_filled(struct rcu_any *any, struct rcu_shard *shard)
 {
 	if (!shard->filled)
 		return;
@@ -78,27 +86,32 @@ static bool is_heavy(const struct sheaf *sheaf)
 }
 
 /* With the shard's lock held. */
-static struct sheaf *with_room(struct shard *shard)
+static void begin_standby(struct rcu_shard *shard)
 {
-	if (!shard->filled) {
-		shard->filled = shard->standby ? shard->standby : new_sheaf();
+	if (!shard->filled && shard->standby) {
+		shard->filled = shard->standby;
 		shard->standby = NULL;
 		shard->since = os_now_ms();
 	}
-	if (!shard->standby)
-		shard->standby = new_sheaf();
+}
+
+static struct sheaf *with_room(struct rcu_shard *shard)
+{
+	for (int turn = 0; turn < 2; turn++) {
+		begin_standby(shard);
+		if (!shard->standby)
+			shard->standby = new_sheaf();
+	}
 	return shard->filled;
 }
 
 /*
  * With the shard's lock held. The first object of a sheaf activates the user and needs a batch in
  * flight. As long as the sheaf is there the user waits, so it stays active and callbacks continue
- * (GRACE-G3, GRACE-G6); when the sheaf is queued, its number needs another batch. Returns true if
- * one is to be started.
+ * (GRACE-G3, GRACE-G6). Returns true if it is the first one.
  */
-static bool store_pointer(struct rcu_any *any, struct shard *shard, void *object, uint32_t units)
+static bool store_pointer(struct rcu_any *any, struct sheaf *sheaf, void *object, uint32_t units)
 {
-	struct sheaf *sheaf = shard->filled;
 	uint32_t size = sheaf->size;
 
 	os_assert(size < CAPACITY); /* ANY-K1: a full one was queued */
@@ -107,39 +120,55 @@ static bool store_pointer(struct rcu_any *any, struct shard *shard, void *object
 	os_store_relaxed(&sheaf->word, size + 1);
 	if (size == 0)
 		grace_activate(&any->user);
-	if (size + 1 < CAPACITY && !is_heavy(sheaf))
-		return size == 0;
+	return size == 0;
+}
+
+/* The number of a sheaf that is queued needs another batch: then true, too. */
+static bool store_or_queue(struct rcu_any *any, struct rcu_shard *shard, void *object,
+			   uint32_t units)
+{
+	struct sheaf *sheaf = shard->filled;
+	bool first = store_pointer(any, sheaf, object, units);
+
+	if (sheaf->size < CAPACITY && !is_heavy(sheaf))
+		return first;
 	queue_filled(any, shard);
 	return true;
 }
 
-static bool link_by_head(struct rcu_any *any, void *object, size_t offset)
+static void link_by_head(struct rcu_any *any, void *object, size_t offset)
 {
-	if (offset == RCU_NO_HEAD)
-		return false;
-	grace_list_add(&any->linked, (struct grace_link *)((char *)object + offset), offset);
-	return true;
+	struct kvfree_rcu_head *head = (void *)((char *)object + offset);
+	uint64_t link = (uint64_t)(uintptr_t)object << OFFSET_BITS | offset;
+
+	os_assert((void *)(uintptr_t)(link >> OFFSET_BITS) == object); /* ANY-K2 */
+	head->link = os_load_relaxed(&any->linked);
+	while (!os_cmpxchg(&any->linked, &head->link, link))
+		;
+	/* A thread that starts no batch, because one is in flight, relies on a callback that sees
+	 * this. */
+	grace_activate(&any->user);
 }
 
 bool rcu_any_free(struct grace *grace, void *object, size_t offset)
 {
 	struct rcu_any *any = any_of(grace);
-	struct shard *shard = &any->shards[os_row() % SHARDS];
-	uint64_t bytes = any->ops->size_of(object);
-	uint32_t units = (uint32_t)((bytes + UNIT - 1) / UNIT);
-	bool has_room, start = true, done = true, over;
+	struct rcu_shard *shard = &any->shards[os_row() % SHARDS];
+	uint32_t units = units_of(any, object);
+	bool has_room, start = true, done, over;
 
 	/* Counted before another thread can free it and subtract this. */
 	over = grace_retired(grace, (uint64_t)units * UNIT);
 	os_lock(&shard->lock);
 	has_room = with_room(shard);
 	if (has_room)
-		start = store_pointer(any, shard, object, units);
+		start = store_or_queue(any, shard, object, units);
 	os_unlock(&shard->lock);
-	if (!has_room) {
+	done = has_room || offset != RCU_NO_HEAD;
+	if (!done)
 		grace_reused(grace, (uint64_t)units * UNIT);
-		done = link_by_head(any, object, offset);
-	}
+	else if (!has_room)
+		link_by_head(any, object, offset);
 	if (start || over)
 		grace_start_after(grace, over);
 	return done;
@@ -153,13 +182,32 @@ static void free_sheaf(struct rcu_any *any, struct sheaf *sheaf)
 	pool_free(sheaf, BYTES);
 }
 
-static void free_linked(struct grace_list *linked, struct grace_link *link)
+/* Here and below, with the provider's lock held (GRACE-G5). */
+static void number_linked(struct rcu_any *any)
 {
-	struct rcu_any *any = (struct rcu_any *)((char *)linked - offsetof(struct rcu_any, linked));
-	void *object = (char *)link - grace_link_tag(link);
+	if (any->waiting || !os_load_relaxed(&any->linked))
+		return;
+	any->waiting = os_exchange(&any->linked, 0);
+	any->number = grace_now(any->user.grace);
+}
 
-	tsan_acquire(object);
-	any->ops->free(1, &object, "kfree_rcu");
+static void free_linked(struct rcu_any *any, uint64_t done)
+{
+	uint64_t link = any->waiting;
+
+	if (any->number > done)
+		return;
+	while (link) {
+		void *object = (void *)(uintptr_t)(link >> OFFSET_BITS);
+		size_t offset = link & ((1u << OFFSET_BITS) - 1);
+
+		tsan_acquire(object);
+		link = ((struct kvfree_rcu_head *)((char *)object + offset))->link;
+		grace_reused(any->user.grace, (uint64_t)units_of(any, object) * UNIT);
+		any->ops->free(1, &object, "kfree_rcu");
+	}
+	any->waiting = 0;
+	number_linked(any);
 }
 
 /* These pointers are never allocated again. */
@@ -174,6 +222,7 @@ static void flush_pointers(struct grace_user *user, bool all)
 		while ((sheaf = rcu_queue_take(&any->shards[i].queue, done, RCU_NEWEST, true)) !=
 		       NULL)
 			free_sheaf(any, sheaf);
+	free_linked(any, done);
 }
 
 static bool collect_pointers(struct grace_user *user, uint32_t older_than)
@@ -181,23 +230,24 @@ static bool collect_pointers(struct grace_user *user, uint32_t older_than)
 	struct rcu_any *any = (struct rcu_any *)user;
 
 	for (int i = 0; i < SHARDS; i++) {
-		struct shard *shard = &any->shards[i];
+		struct rcu_shard *shard = &any->shards[i];
 
 		os_lock(&shard->lock);
 		if (os_now_ms() - shard->since >= older_than)
 			queue_filled(any, shard);
 		os_unlock(&shard->lock);
 	}
+	number_linked(any);
 	return false;
 }
 
 static bool pointers_wait(struct grace_user *user)
 {
 	struct rcu_any *any = (struct rcu_any *)user;
-	bool any_waits = false;
+	bool any_waits = os_load_relaxed(&any->linked) || any->waiting;
 
 	for (int i = 0; i < SHARDS; i++) {
-		struct shard *shard = &any->shards[i];
+		struct rcu_shard *shard = &any->shards[i];
 
 		os_lock(&shard->lock);
 		any_waits |= shard->filled || !rcu_queue_is_empty(&shard->queue);
@@ -227,25 +277,31 @@ bool rcu_any_init(struct grace *grace, const struct rcu_any_ops *ops)
 		pool_free(any, sizeof(*any));
 		return false;
 	}
-	/* The second user of a provider finds a place beside the first one. */
-	grace_list_init(&any->linked, grace, free_linked);
 	any->next = first;
 	os_store_release(&first, any);
 	return true;
 }
 
-void rcu_any_barrier(struct grace *grace)
+void rcu_any_barrier(struct grace *grace, bool all)
 {
 	struct rcu_any *any = any_of(grace);
+	bool again;
 
-	grace_barrier(grace, &any->user);
-	grace_barrier(grace, &any->linked.user);
+	if (!any)
+		return;
+	grace_hold(grace);
+	again = any->waiting != 0;
+	grace_let_go(grace);
+	grace_barrier(grace, all ? NULL : &any->user);
+	/* Objects that were linked since get their number when those that waited are freed. */
+	if (again)
+		grace_barrier(grace, &any->user);
 }
 
 void rcu_any_act_on_locks(os_fork_act *act)
 {
 	for (struct rcu_any *any = first; any; any = any->next)
-		for (struct shard *shard = any->shards; shard < any->shards + SHARDS; shard++) {
+		for (struct rcu_shard *shard = any->shards; shard < any->shards + SHARDS; shard++) {
 			act(&shard->lock, &shard->locked_by_fork);
 			act(&shard->queue.lock, &shard->queue.locked_by_fork);
 		}

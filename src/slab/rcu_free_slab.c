@@ -17,7 +17,7 @@ void late_discard(struct slab_cache *cache, struct slab *slab)
 {
 	uint64_t *place = slab_words(cache, slab) == &slab->bits ? page_words(slab) : &slab->bits;
 
-	grace_list_add(cache->late, (struct grace_link *)place, 0);
+	grace_list_add(cache->late, (struct grace_link *)place);
 	grace_start_later(cache->late->user.grace);
 }
 

@@ -431,6 +431,50 @@ static bool refuse_all(const char *point)
 	return true;
 }
 
+struct linked {
+	struct kvfree_rcu_head rcu;
+};
+
+static void retire_linked(struct kmem_cache *s)
+{
+	static struct linked *objects[MANY];
+
+	CHECK(kmem_cache_alloc_bulk(s, GFP_KERNEL, MANY, (void **)objects) == MANY);
+	hook_fail_by(refuse_all);
+	for (int i = 0; i < MANY; i++)
+		kfree_rcu(objects[i], rcu);
+	hook_fail_by(NULL);
+}
+
+/* ANY-K3: objects that are linked while others wait get their number later, and a barrier waits for
+ * them, too. */
+static void retire_by_one_word(void)
+{
+	struct kmem_cache *s = kmem_cache_create("word", sizeof(struct linked), NULL,
+						 SLAB_NO_MERGE | SLAB_NO_SHEAVES);
+
+	CHECK(sheaf_rcu_register(&by_hand_ops) == 0);
+	for (int all = 0; all < 2; all++) {
+		retire_linked(s);
+		by_hand_pass();
+		CHECK(look(s).objects_in_use > 0);
+		retire_linked(s);
+		all ? kvfree_rcu_barrier() : kvfree_rcu_barrier_on_cache(s);
+		CHECK(look(s).objects_in_use == 0);
+		CHECK(library().rcu_bytes == 0);
+	}
+	retire_linked(s);
+	kmem_cache_destroy(s);
+}
+
+static void one_word_is_enough(void **state)
+{
+	(void)state;
+	capture_begin(&captured);
+	assert_int_equal(in_child(retire_by_one_word), 0);
+	assert_int_equal(capture_end(&captured), 0);
+}
+
 /* Nowhere to store the pointer: it is lost. */
 static void retire_without_memory(void)
 {
@@ -553,6 +597,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(no_provider_is_fatal),
+		cmocka_unit_test(one_word_is_enough),
 		cmocka_unit_test(no_memory_is_reported),
 		cmocka_unit_test(a_destroyed_cache_takes_none),
 		cmocka_unit_test(a_provider_of_one_cache_suffices),
