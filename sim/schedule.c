@@ -280,6 +280,17 @@ void os_sim_section_leave(struct slot *slot)
 	sim.current->aborted = false;
 }
 
+void sim_interrupt(void (*handler)(void))
+{
+	struct fibre *fibre = sim.current;
+	struct slot *section = fibre->section;
+
+	fibre->section = NULL;
+	handler();
+	fibre->section = section;
+	sim_abort_section(fibre);
+}
+
 static void fibre_entry(void)
 {
 	struct fibre *fibre = sim.current;

@@ -93,6 +93,10 @@ void sim_run(unsigned int n, void (*body)(unsigned int fibre, void *data), void 
  * everything is quiet. */
 void sim_go_to(unsigned int cpu);
 
+/* For `decide`: run this in the running fibre, as a signal handler that interrupts it. Its section
+ * in progress is aborted. */
+void sim_interrupt(void (*handler)(void));
+
 /* Refuse memory and membarrier as configured, or not at all (the initial state). */
 void sim_faults(bool on);
 

@@ -105,8 +105,10 @@ struct kvfree_rcu_head {
 	uint64_t link;
 };
 
-/* The function behind kfree_rcu(). offset: of the head in the object, below 4096. */
+/* The functions behind kfree_rcu() and kfree_rcu_nolock(). offset: of the head in the object,
+ * below 4096. */
 void __kvfree_rcu(const void *object, size_t offset) SHEAF_SYMBOL(__kvfree_rcu);
+void __kfree_rcu_nolock(const void *object, size_t offset) SHEAF_SYMBOL(__kfree_rcu_nolock);
 
 #define SHEAF_RCU_HEAD_OFFSET(pointer, field)                                                      \
 	(offsetof(__typeof__(*(pointer)), field) +                                                 \
@@ -124,6 +126,27 @@ void __kvfree_rcu(const void *object, size_t offset) SHEAF_SYMBOL(__kvfree_rcu);
  */
 #define kfree_rcu(pointer, field)  __kvfree_rcu((pointer), SHEAF_RCU_HEAD_OFFSET(pointer, field))
 #define kvfree_rcu(pointer, field) kfree_rcu(pointer, field)
+
+/*
+ * Retire in any context. These two calls never wait or spin, and only try locks. They are
+ * async-signal-safe, even in a handler that interrupted this library at any point. They start no
+ * grace period: the next ordinary call that takes a slow path does, unless one has begun.
+ *
+ * kfree_rcu_nolock() takes an object of any cache, or a block of kmalloc() up to
+ * KMALLOC_MAX_CACHE_SIZE; larger ones are reported and not freed. `field` is as for kfree_rcu();
+ * the call writes to it if this CPU's sheaf has no room, so readers must not look at it. It never
+ * fails.
+ *
+ * kmem_cache_free_rcu_nolock() needs no head. Returns 0; -EAGAIN if there is no room for the
+ * pointer now: the object is still in use, and the caller may retire it later; or -EINVAL after a
+ * report. While no other call makes room, it takes at least 250 objects. NULL is allowed. O(1).
+ *
+ * Without a provider the program ends, as with kfree_rcu(). Kernel: kfree_rcu_nolock() alone.
+ */
+#define kfree_rcu_nolock(pointer, field)                                                           \
+	__kfree_rcu_nolock((pointer), SHEAF_RCU_HEAD_OFFSET(pointer, field))
+SHEAF_CHECK_RESULT int kmem_cache_free_rcu_nolock(struct kmem_cache *s, void *object)
+	SHEAF_SYMBOL(kmem_cache_free_rcu_nolock);
 
 /*
  * Like kvfree_rcu(), without a head. It waits for a grace period if more than rcu_limit of memory

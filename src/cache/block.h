@@ -107,6 +107,9 @@ static inline bool cache_has_no_readers(const struct grace *grace)
  * waits.
  */
 bool cache_begin_rcu(struct kmem_cache *s, struct grace *grace);
+/* The provider whose grace periods this object waits for; NULL: it need not wait for any. Ends the
+ * program if it should have one. */
+struct grace *cache_grace(struct kmem_cache *s, void *object);
 /* From now on examine retired objects of this cache when their grace period has passed. */
 void cache_see_passed(struct kmem_cache *s);
 

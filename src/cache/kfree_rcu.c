@@ -81,18 +81,22 @@ bool cache_begin_rcu(struct kmem_cache *s, struct grace *grace)
 	return false;
 }
 
-/* At the first retired object: the process's provider becomes the cache's. Returns NULL if there
- * are no readers. */
-static struct grace *begin_retiring(struct kmem_cache *s, void *object)
+struct grace *cache_grace(struct kmem_cache *s, void *object)
 {
 	struct grace *grace = grace_of_cache(s);
 
 	tsan_release(object);
-	if (cache_has_no_readers(grace))
-		return NULL;
-	if (!grace)
+	if (!grace && !cache_has_no_readers(grace))
 		no_provider(retired_name(s), object);
-	if (s && !os_load_acquire(&s->sheaf.rcu) && !cache_begin_rcu(s, grace))
+	return grace;
+}
+
+/* At the first retired object: the process's provider becomes the cache's. */
+static struct grace *begin_retiring(struct kmem_cache *s, void *object)
+{
+	struct grace *grace = cache_grace(s, object);
+
+	if (grace && s && !os_load_acquire(&s->sheaf.rcu) && !cache_begin_rcu(s, grace))
 		os_store_relaxed(&s->used_rcu_any, 1);
 	return grace;
 }

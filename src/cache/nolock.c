@@ -2,10 +2,14 @@
 /* Allocating and freeing in any context: nothing here waits or spins, or takes a lock except by
  * try-lock. */
 
+#include <sheaf/rcu.h>
+
 #include "cache/account.h"
+#include "cache/block.h"
 #include "cache/hardened.h"
 #include "percpu/percpu.h"
-#include "percpu/stat.h"
+#include "percpu/remote.h"
+#include "rcu/stat.h"
 
 /* Take an object from a slab of this node, or of any node; at last from a new one. */
 static void *take_try(struct kmem_cache *s, unsigned int node)
@@ -107,5 +111,81 @@ SHEAF_PUBLIC void kmem_cache_free_nolock(struct kmem_cache *s, void *object)
 		debug_give(&s->sheaf.slab, object, true, "kmem_cache_free_nolock");
 	else
 		slab_give_nolock(&s->sheaf.slab, object, "kmem_cache_free_nolock");
+	os_report_kept_nowait();
+}
+
+/* --- retiring --------------------------------------------------------------------------------- */
+
+/* Into this CPU's sheaves, which another call made. */
+static bool push_retired(struct kmem_cache *s, void *object)
+{
+	if (section_push_rcu(&s->sheaf.at, object) || sheaf_push_remote((char *)s, object, true))
+		return true;
+	stat_add(&s->sheaf.slab, STAT_free_rcu_sheaf_fail, 1);
+	/* Barriers on the cache look there, too. */
+	os_store_relaxed(&s->used_rcu_any, 1);
+	return false;
+}
+
+/* An object without a head gets its place before its mark changes: what is refused stays in use. */
+static int retire_headless(struct kmem_cache *s, struct grace *grace, void *object,
+			   const char *call)
+{
+	struct rcu_shard *place = rcu_any_reserve(grace);
+	bool right;
+
+	if (!place)
+		return -EAGAIN;
+	right = cache_retire(s, object, call);
+	rcu_any_store(grace, place, right && !push_retired(s, object) ? object : NULL);
+	return right ? 0 : -EINVAL;
+}
+
+SHEAF_PUBLIC int kmem_cache_free_rcu_nolock(struct kmem_cache *s, void *object)
+{
+	static const char call[] = "kmem_cache_free_rcu_nolock";
+	struct grace *grace;
+	int result = 0;
+
+	if (!object)
+		return 0;
+	if (!s || !s->name) {
+		cache_is_unusable_nowait(s, call);
+		return -EINVAL;
+	}
+	grace = cache_grace(s, object);
+	if (grace)
+		result = retire_headless(s, grace, object, call);
+	else
+		kmem_cache_free_nolock(s, object);
+	os_report_kept_nowait();
+	return result;
+}
+
+SHEAF_PUBLIC void __kfree_rcu_nolock(const void *pointer, size_t offset)
+{
+	static const char call[] = "kfree_rcu_nolock";
+	void *object = (void *)(uintptr_t)pointer;
+	struct slab_cache *owner = page_owner(object);
+	struct kmem_cache *s = owner ? cache_of_slab(owner) : NULL;
+	struct grace *grace;
+
+	if (ZERO_OR_NULL_PTR(pointer))
+		return;
+	if (guard_is_ours(object))
+		s = cache_of_guarded(object);
+	if (!s) {
+		os_misuse_later(NULL,
+				"%s(%p): not an object of any cache; ignored. Retire a large block "
+				"with kfree_rcu()",
+				call, object);
+		os_report_kept_nowait();
+		return;
+	}
+	grace = cache_grace(s, object);
+	if (!grace)
+		kmem_cache_free_nolock(s, object);
+	else if (cache_retire(s, object, call) && !push_retired(s, object))
+		rcu_any_link(grace, object, offset);
 	os_report_kept_nowait();
 }

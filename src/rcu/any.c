@@ -77,6 +77,8 @@ static void queue_filled(struct rcu_any *any, struct rcu_shard *shard)
 		return;
 	rcu_queue_add(&shard->queue, shard->filled, any->user.grace);
 	shard->filled = NULL;
+	if (!shard->standby) /* a nolock call used it */
+		shard->standby = new_sheaf();
 }
 
 /* It holds too many bytes: a few objects may be more memory than should wait without a number. */
@@ -172,6 +174,48 @@ bool rcu_any_free(struct grace *grace, void *object, size_t offset)
 	if (start || over)
 		grace_start_after(grace, over);
 	return done;
+}
+
+void rcu_any_link(struct grace *grace, void *object, size_t offset)
+{
+	struct rcu_any *any = any_of(grace);
+
+	grace_retired(grace, (uint64_t)units_of(any, object) * UNIT);
+	link_by_head(any, object, offset);
+	grace_start_later(grace);
+}
+
+struct rcu_shard *rcu_any_reserve(struct grace *grace)
+{
+	struct rcu_any *any = any_of(grace);
+	unsigned int row = os_row();
+
+	for (unsigned int i = 0; i < SHARDS; i++) {
+		struct rcu_shard *shard = &any->shards[(row + i) % SHARDS];
+
+		if (!os_trylock(&shard->lock))
+			continue;
+		/* The last pointer is for a call that may queue the sheaf. */
+		if (shard->filled ? shard->filled->size < CAPACITY - 1 : shard->standby != NULL)
+			return shard;
+		os_unlock(&shard->lock);
+	}
+	return NULL;
+}
+
+void rcu_any_store(struct grace *grace, struct rcu_shard *shard, void *object)
+{
+	struct rcu_any *any = any_of(grace);
+	uint32_t units = object ? units_of(any, object) : 0;
+
+	if (object) {
+		grace_retired(grace, (uint64_t)units * UNIT);
+		begin_standby(shard);
+		store_pointer(any, shard->filled, object, units);
+	}
+	os_unlock(&shard->lock);
+	if (object)
+		grace_start_later(grace);
 }
 
 static void free_sheaf(struct rcu_any *any, struct sheaf *sheaf)
@@ -273,7 +317,10 @@ bool rcu_any_init(struct grace *grace, const struct rcu_any_ops *ops)
 		os_lock_init(&any->shards[i].lock, OS_RANK_SHARD);
 		rcu_queue_init(&any->shards[i].queue, 0);
 	}
+	/* A nolock call may be the first one. */
+	any->shards[0].standby = new_sheaf();
 	if (!grace_add_user(grace, &any->user, &user_ops)) {
+		pool_free(any->shards[0].standby, BYTES);
 		pool_free(any, sizeof(*any));
 		return false;
 	}

@@ -4,8 +4,8 @@
  * and large blocks; or objects of any cache while there is no memory.
  *
  * A provider has a few shards. Each has a sheaf that is being filled, under a lock, and a queue as
- * in src/rcu/queue.h. While there is no memory, objects that contain a head are linked through it;
- * objects without a head are leaked.
+ * in src/rcu/queue.h. While there is no memory, and in calls that must not wait, objects that
+ * contain a head are linked through it; objects without a head are leaked, or not retired.
  *
  *   linked --> object --> object        any thread adds one by a compare-exchange
  *      |
@@ -32,6 +32,8 @@
 
 #define RCU_NO_HEAD SIZE_MAX
 
+struct rcu_shard;
+
 /* The functions of the layer that knows pointers of every kind. */
 struct rcu_any_ops {
 	size_t (*size_of)(const void *pointer);
@@ -44,6 +46,14 @@ bool rcu_any_init(struct grace *grace, const struct rcu_any_ops *ops);
 
 /* Retire a pointer of the library. Returns false if there is no memory to store it. */
 bool rcu_any_free(struct grace *grace, void *object, size_t offset);
+/*
+ * The same without waiting: through the object's head, or in a place that was reserved before.
+ * NULL: there is none now. Until the store the caller holds a lock; with NULL, the place is given
+ * back.
+ */
+void rcu_any_link(struct grace *grace, void *object, size_t offset);
+struct rcu_shard *rcu_any_reserve(struct grace *grace);
+void rcu_any_store(struct grace *grace, struct rcu_shard *place, void *object);
 /* Wait for everything that was retired this way: barriers on a cache must call this, too. With
  * `all`, for everything that any user of the provider retired. */
 void rcu_any_barrier(struct grace *grace, bool all);

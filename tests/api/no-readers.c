@@ -65,7 +65,13 @@ static void objects_are_freed_at_once(void **state)
 	for (int i = 0; i < N; i++) {
 		struct item *item = kmem_cache_alloc(s, GFP_KERNEL);
 
-		switch (i % 3) {
+		switch (i % 5) {
+		case 3:
+			kfree_rcu_nolock(item, rcu);
+			break;
+		case 4:
+			assert_int_equal(kmem_cache_free_rcu_nolock(s, item), 0);
+			break;
 		case 0:
 			kfree_rcu(item, rcu);
 			break;

@@ -475,17 +475,19 @@ static void one_word_is_enough(void **state)
 	assert_int_equal(capture_end(&captured), 0);
 }
 
-/* Nowhere to store the pointer: it is lost. */
+/* Nowhere to store the pointers, except a few hundred: the others are lost. */
 static void retire_without_memory(void)
 {
 	struct kmem_cache *s = kmem_cache_create("lost", 64, NULL, SLAB_NO_MERGE);
-	void *object = kmem_cache_alloc(s, GFP_KERNEL);
+	static void *objects[MANY];
 
+	CHECK(kmem_cache_alloc_bulk(s, GFP_KERNEL, MANY, objects) == MANY);
 	CHECK(sheaf_rcu_register(&by_hand_ops) == 0);
 	hook_fail_by(refuse_all);
-	kmem_cache_free_rcu(s, object);
+	kmem_cache_free_bulk_rcu(s, MANY, objects);
 	hook_fail_by(NULL);
-	CHECK(look(s).objects_in_use == 1);
+	kvfree_rcu_barrier();
+	CHECK(look(s).objects_in_use > 0);
 }
 
 static void no_memory_is_reported(void **state)
@@ -493,7 +495,7 @@ static void no_memory_is_reported(void **state)
 	(void)state;
 	capture_begin(&captured);
 	assert_int_equal(in_child(retire_without_memory), 0);
-	assert_int_equal(capture_end(&captured), 1);
+	assert_true(capture_end(&captured) > 0);
 	assert_non_null(strstr(captured.text, "kmem_cache_free_rcu(lost, "));
 	assert_non_null(strstr(captured.text, "the object is leaked"));
 }

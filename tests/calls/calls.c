@@ -193,6 +193,9 @@ RUN(kmem_cache_free_rcu, kmem_cache_free_rcu(none, nothing); kmem_cache_free_rcu
 RUN(kmem_cache_free_bulk_rcu, void *p[3] = {nothing, NULL, nothing};
     kmem_cache_free_bulk_rcu(none, 0, p); kmem_cache_free_bulk_rcu(none, 3, p))
 RUN(__kvfree_rcu, __kvfree_rcu(NULL, 0); __kvfree_rcu(nothing, 0))
+RUN(__kfree_rcu_nolock, __kfree_rcu_nolock(NULL, 0); __kfree_rcu_nolock(nothing, 0))
+RUN(kmem_cache_free_rcu_nolock, CHECK(kmem_cache_free_rcu_nolock(none, nothing) == -EINVAL);
+    CHECK(kmem_cache_free_rcu_nolock(none, NULL) == 0))
 RUN(kvfree_rcu_mightsleep, kvfree_rcu_mightsleep(NULL); kvfree_rcu_mightsleep(nothing))
 RUN(kvfree_rcu_barrier, kvfree_rcu_barrier())
 RUN(kvfree_rcu_barrier_on_cache, kvfree_rcu_barrier_on_cache(none))
@@ -319,6 +322,7 @@ static const char *const wrong[] = {"kfree",
 				    "kfree_nolock",
 				    "kmem_cache_charge",
 				    "__kvfree_rcu",
+				    "__kfree_rcu_nolock",
 				    "kvfree_rcu_mightsleep",
 				    "sheaf_rcu_register",
 				    "mempool_alloc_slab",
@@ -333,6 +337,8 @@ static const char *const in_handlers[] = {"kmem_cache_alloc_from_sheaf",
 					  "kmem_cache_free_nolock",
 					  "kmalloc_nolock",
 					  "kfree_nolock",
+					  "__kfree_rcu_nolock",
+					  "kmem_cache_free_rcu_nolock",
 					  "sheaf_owns",
 					  "sheaf_explain_fault",
 					  "gfpflags_allow_blocking",

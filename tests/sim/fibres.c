@@ -229,9 +229,11 @@ static void retire_object(struct kmem_cache *s, void *object, size_t offset, boo
 
 	if (how == 0 && !reader)
 		kfree_rcu_mightsleep(object);
+	else if (how == 7)
+		__kfree_rcu_nolock(object, offset);
 	else if (head)
 		__kvfree_rcu(object, offset);
-	else
+	else if (how != 3 || kmem_cache_free_rcu_nolock(s, object))
 		kmem_cache_free_rcu(s, object);
 	model_was_retired(object, which);
 }
@@ -563,6 +565,8 @@ static void check_retired(bool all)
 
 	sim_faults(false);
 	check_waiting();
+	/* As the next slow call would: nolock calls ask for a grace period, and start none. */
+	grace_start_wanted();
 	for (unsigned int i = 0; i < 4; i++)
 		readers_pass();
 	check_users(grace);
