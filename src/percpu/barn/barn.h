@@ -249,7 +249,7 @@ bool sheaf_cache_init(struct sheaf_cache *cache, void *handle, unsigned int capa
 /* From now on new sheaves have this capacity (1 ... SHEAF_CAPACITY_MAX), which is then fixed, but
  * for retired objects of a busy cache (flow.c). */
 void sheaf_set_capacity(struct sheaf_cache *cache, unsigned int capacity);
-/* They have this one, and may grow again. */
+/* They have this one, and grow again as those of a new cache. */
 void sheaf_choose_capacity(struct sheaf_cache *cache, unsigned int first);
 /* Limit each node's barn to these objects and bytes, 0 for the default; or to so many full
  * sheaves. */

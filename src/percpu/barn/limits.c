@@ -133,7 +133,7 @@ void sheaf_set_capacity(struct sheaf_cache *cache, unsigned int capacity)
 void sheaf_choose_capacity(struct sheaf_cache *cache, unsigned int first)
 {
 	os_store_relaxed(&cache->capacities, sheaf_capacities(first, first));
-	barn_set_limits(cache);
+	sheaf_forget_flow(cache);
 }
 
 void sheaf_set_barn_full(struct sheaf_cache *cache, unsigned int sheaves)

@@ -277,6 +277,26 @@ static void leaves_a_chosen_capacity_alone(void **state)
 	kmem_cache_destroy(s);
 }
 
+/* As a new cache does. */
+static void starts_over_when_the_library_chooses_again(void **state)
+{
+	struct kmem_cache *s = kmem_cache_create("flow", 64, NULL, SLAB_NO_MERGE);
+
+	(void)state;
+	see(s, ROW + 1, 2 * ENOUGH);
+	assert_int_equal(sheaf_capacity(&s->sheaf), 508);
+	kmem_cache_set_sheaf_capacity(s, 70);
+	see(s, ROW + 1, 2 * ENOUGH);
+	assert_int_equal(sheaf_capacity(&s->sheaf), 70);
+	sheaf_choose_capacity(&s->sheaf, 60);
+	assert_int_equal(sheaf_capacity(&s->sheaf), 60);
+	see(s, ROW + 1, ENOUGH);
+	assert_int_equal(sheaf_capacity(&s->sheaf), 60);
+	see(s, ROW + 1, ENOUGH);
+	assert_int_equal(sheaf_capacity(&s->sheaf), 508);
+	kmem_cache_destroy(s);
+}
+
 struct pipe {
 	struct kmem_cache *s;
 	void *slots[256];
@@ -562,6 +582,7 @@ int test_flow(void)
 		cmocka_unit_test(small_sheaves_do_not_stay),
 		cmocka_unit_test(renewed_spare_tells_who_filled_it),
 		cmocka_unit_test(leaves_a_chosen_capacity_alone),
+		cmocka_unit_test(starts_over_when_the_library_chooses_again),
 		cmocka_unit_test(is_found_between_threads),
 		TEST(batches_find_room),
 		TEST(arrays_find_room),
