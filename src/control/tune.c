@@ -95,7 +95,7 @@ static bool read_words(struct question *question, struct wanted *wanted)
 
 static bool is_tuned(const struct question *question, const struct kmem_cache *s)
 {
-	return s->nr_names && !s->ending && question_means(question, s);
+	return !cache_is_leaked(s) && question_means(question, s);
 }
 
 static void check_sizes(struct question *question, const struct wanted *wanted,
@@ -134,7 +134,7 @@ static void tune_caches(struct question *question, const struct wanted *wanted)
 	if (question->error || !wanted->given[SIZE_LIMIT])
 		return;
 	for (s = list_next(NULL); s; s = list_next(s))
-		if (question_means(question, s))
+		if (is_tuned(question, s))
 			size_keep_limit(s, "sheaf tune");
 }
 
@@ -151,6 +151,8 @@ static void print_sizes(struct question *question, struct out *out, struct kmem_
 {
 	const char *before = "";
 
+	if (!is_tuned(question, s))
+		return;
 	question_begin_cache(question, out, s);
 	out_print(out, ", \"settings\": {");
 	for (unsigned int i = 0; i < NR_SIZES; i++)

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "kit/cache.h"
+#include "kit/capture.h"
 #include "kit/control.h"
 #include "kit/unit.h"
 
@@ -217,6 +218,24 @@ static void options_set_capacities(void **state)
 	kmem_cache_destroy(other);
 }
 
+/* It stays for its objects, but nobody can change it. */
+static void a_leaked_cache_has_no_settings(void **state)
+{
+	struct kmem_cache *leaked = make("leaked", 64, 0);
+	void *object = kmem_cache_alloc(leaked, GFP_KERNEL);
+	struct capture captured;
+
+	(void)state;
+	capture_begin(&captured);
+	kmem_cache_destroy(leaked);
+	assert_true(capture_end(&captured) > 0);
+	assert_true(is_answer("tune capacity=7 limit=1\tleaked", "there is no cache leaked"));
+	assert_true(is_answer("tune\tleaked", "there is no cache leaked"));
+	assert_true(is_answer("tune min_partial=3\t*", "ok\n"));
+	assert_int_not_equal(look(leaked).min_partial, 3);
+	kmem_cache_free(leaked, object);
+}
+
 static void decay_of_the_process(void **state)
 {
 	(void)state;
@@ -241,6 +260,7 @@ int main(void)
 		TEST(many_caches),
 		TEST(the_program_sets_them),
 		TEST(options_set_capacities),
+		TEST(a_leaked_cache_has_no_settings),
 		TEST(decay_of_the_process),
 	};
 
