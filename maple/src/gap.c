@@ -107,10 +107,15 @@ void gap_correct(const struct maple_tree *mt, struct path *path)
 void gap_fix_before(const struct maple_tree *mt, struct path *path)
 {
 	const struct step *leaf = &path->at[0];
+	unsigned long after = 0;
+	enode_t next = leaf->e;
 
-	do {
-		if (!path_prev(path, 0) || slots(leaf->e)[leaf->offset])
+	while (path_prev(path, 0) && !slots(leaf->e)[leaf->offset]) {
+		if (!after)
+			after = free_at_start(mt, next, leaf->max);
+		gap_set(path, 1, leaf_gap(node_of(leaf->e), leaf->min, leaf->max, after));
+		if (likely(!is_empty_leaf(node_of(leaf->e))))
 			return;
-		gap_correct(mt, path);
-	} while (unlikely(is_empty_leaf(node_of(leaf->e))));
+		after += leaf->max - leaf->min + 1;
+	}
 }

@@ -195,6 +195,39 @@ static void gaps_over_empty_leaves(void **state)
 	}
 }
 
+unsigned long __real_free_over(const struct maple_tree *mt, unsigned long index);
+unsigned long __wrap_free_over(const struct maple_tree *mt, unsigned long index);
+static unsigned int looks_over;
+
+/* Looks at each empty leaf from the index on. */
+unsigned long __wrap_free_over(const struct maple_tree *mt, unsigned long index)
+{
+	looks_over++;
+	return __real_free_over(mt, index);
+}
+
+/* An erase between empty leaves corrects the gap of each, but does not go over all of them for
+ * each. */
+static void gaps_in_one_pass(void **state)
+{
+	for (unsigned int order = UPWARDS; order <= DOWNWARDS; order++) {
+		struct maple_tree mt = MTREE_INIT(mt, MT_FLAGS_ALLOC_RANGE);
+		unsigned int numbers[RANGES];
+
+		(void)state;
+		fill(&mt, RANGES);
+		set_order(numbers, RANGES, order);
+		refuse_all = true;
+		for (unsigned int i = 0; i < RANGES; i++) {
+			looks_over = 0;
+			assert_ptr_equal(mtree_erase(&mt, at_of(numbers[i])), ENTRY(numbers[i]));
+			assert_in_range(looks_over, 0, 2);
+		}
+		refuse_all = false;
+		done(&mt);
+	}
+}
+
 /* What must be refused is: then nothing has changed. */
 static void stores_may_fail(void **state)
 {
@@ -343,13 +376,10 @@ static void copy_with_empty_leaves(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(refuse_every_node),
-		cmocka_unit_test(no_wait),
-		cmocka_unit_test(gaps_over_empty_leaves),
-		cmocka_unit_test(stores_may_fail),
-		cmocka_unit_test(compact_again),
-		cmocka_unit_test(other_stores),
-		cmocka_unit_test(window),
+		cmocka_unit_test(refuse_every_node),	  cmocka_unit_test(no_wait),
+		cmocka_unit_test(gaps_over_empty_leaves), cmocka_unit_test(gaps_in_one_pass),
+		cmocka_unit_test(stores_may_fail),	  cmocka_unit_test(compact_again),
+		cmocka_unit_test(other_stores),		  cmocka_unit_test(window),
 		cmocka_unit_test(copy_with_empty_leaves),
 	};
 
