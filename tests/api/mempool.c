@@ -367,7 +367,7 @@ static void *takes_many(void *number)
 {
 	uint64_t seed = (uintptr_t)number + 1;
 
-	for (int i = 0; i < ROUNDS / 20; i++) {
+	for (int i = 0; i < ROUNDS / 200; i++) {
 		unsigned int n = 1 + random_below(&seed, 4);
 		void *p[4] = {NULL};
 
