@@ -117,9 +117,14 @@ SHEAF_PUBLIC void kmem_cache_free_nolock(struct kmem_cache *s, void *object)
 /* --- retiring --------------------------------------------------------------------------------- */
 
 /* Into this CPU's sheaves, which another call made. */
+static bool push_here(struct kmem_cache *s, void *object)
+{
+	return section_push_rcu(&s->sheaf.at, object) || sheaf_push_remote((char *)s, object, true);
+}
+
 static bool push_retired(struct kmem_cache *s, void *object)
 {
-	if (section_push_rcu(&s->sheaf.at, object) || sheaf_push_remote((char *)s, object, true))
+	if (push_here(s, object))
 		return true;
 	stat_add(&s->sheaf.slab, STAT_free_rcu_sheaf_fail, 1);
 	/* Barriers on the cache look there, too. */
@@ -127,13 +132,17 @@ static bool push_retired(struct kmem_cache *s, void *object)
 	return false;
 }
 
-/* An object without a head gets its place before its mark changes: what is refused stays in use. */
+/* An object without a head and with a mark gets its place before the mark changes: what is refused
+ * stays in use. */
 static int retire_headless(struct kmem_cache *s, struct grace *grace, void *object,
 			   const char *call)
 {
-	struct rcu_shard *place = rcu_any_reserve(grace);
+	struct rcu_shard *place;
 	bool right;
 
+	if (!cache_is_hardened(s) && page_owner(object) == &s->sheaf.slab && push_here(s, object))
+		return 0;
+	place = rcu_any_reserve(grace);
 	if (!place)
 		return -EAGAIN;
 	right = cache_retire(s, object, call);

@@ -17,6 +17,7 @@
 #include "kit/capture.h"
 #include "kit/check.h"
 #include "kit/clock.h"
+#include "kit/needs.h"
 #include "kit/process.h"
 #include "kit/unit.h"
 
@@ -202,6 +203,35 @@ static void refused_without_room(void **state)
 	nothing_is_left(s);
 }
 
+/* That the shared sheaves are full refuses no object for which the CPU's sheaf has room. */
+static void room_in_the_sheaf_is_enough(void **state)
+{
+	struct kmem_cache *bare, *s;
+	struct item *left, *item;
+	int n = 0;
+
+	(void)state;
+	needs(NEED_SHEAVES);
+	/* There an object gets its place before its mark changes. */
+	if (has_option("hardened"))
+		skip();
+	pin(0);
+	bare = make("bare", sizeof(struct item), SLAB_NO_SHEAVES);
+	s = make("room", sizeof(struct item), 0);
+	item = new_item(s);
+	kvfree_rcu_barrier();
+	kfree_rcu(new_item(s), rcu);
+	do
+		left = new_item(bare);
+	while (!kmem_cache_free_rcu_nolock(bare, left) && ++n < MOST);
+	assert_in_range(n, 1, MOST - 1);
+	assert_int_equal(kmem_cache_free_rcu_nolock(s, item), 0);
+	kmem_cache_free(bare, left);
+	kvfree_rcu_barrier();
+	nothing_is_left(bare);
+	nothing_is_left(s);
+}
+
 static void wrong_pointers(void **state)
 {
 	struct kmem_cache *s = make("mine", sizeof(struct item), 0);
@@ -361,6 +391,7 @@ int main(void)
 		cmocka_unit_test(destroying_waits),
 		cmocka_unit_test(pending_across_fork),
 		cmocka_unit_test(refused_without_room),
+		cmocka_unit_test(room_in_the_sheaf_is_enough),
 		cmocka_unit_test(wrong_pointers),
 		cmocka_unit_test(blocks),
 		cmocka_unit_test(handlers),
