@@ -419,12 +419,12 @@ void kvfree_sensitive(const void *block, size_t size) SHEAF_SYMBOL(kvfree_sensit
  * Return at least size bytes in any context, as by kmem_cache_alloc_nolock(): from the cache of
  * that size, or from a larger one, of up to twice that cache's size or 128 bytes more, and as well
  * aligned. It creates no cache: call kmalloc() once before, for this size, and with __GFP_ACCOUNT
- * if this call has it. The node is a preference; NUMA_NO_NODE: the node of this CPU. NULL if no
- * such cache exists or has a block without waiting for a lock, and above KMALLOC_MAX_CACHE_SIZE. 0
- * bytes: ZERO_SIZE_PTR. All flags in gfp except __GFP_ZERO and __GFP_ACCOUNT are ignored. With
- * several sets of caches (SHEAF_OPTIONS=random_kmalloc_caches), the set of the call site is tried
- * first, then the others but those for types that contain pointers. Async-signal-safe, O(nodes *
- * sets).
+ * if this call has it. The node is a preference; NUMA_NO_NODE: the node of this CPU. NULL if there
+ * is no such cache, if none of them has a block that is available without waiting for a lock, and
+ * above KMALLOC_MAX_CACHE_SIZE. 0 bytes: ZERO_SIZE_PTR. All flags in gfp except __GFP_ZERO and
+ * __GFP_ACCOUNT are ignored. With several sets of caches (SHEAF_OPTIONS=random_kmalloc_caches), the
+ * set of the call site is tried first, then the others but those for types that contain pointers.
+ * Async-signal-safe, O(nodes * sets).
  */
 SHEAF_FRESH SHEAF_SIZED(1) void *kmalloc_nolock(size_t size, gfp_t gfp, int node)
 	SHEAF_SYMBOL(kmalloc_nolock);

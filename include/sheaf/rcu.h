@@ -139,9 +139,12 @@ void __kfree_rcu_nolock(const void *object, size_t offset) SHEAF_SYMBOL(__kfree_
  *
  * kmem_cache_free_rcu_nolock() needs no head. Returns 0; -EAGAIN if there is no room for the
  * pointer now: the object is still in use, and the caller may retire it later; or -EINVAL after a
- * report. While no other call makes room, it takes at least 250 objects. NULL is allowed. O(1).
+ * report. After a barrier, if there was memory, it takes at least 250 objects before it needs a
+ * call that makes room: a callback, a barrier, or an ordinary call that retires. NULL is allowed.
+ * O(1).
  *
- * Without a provider the program ends, as with kfree_rcu(). Kernel: kfree_rcu_nolock() alone.
+ * Without a provider the program ends, as with kfree_rcu(). After sheaf_rcu_none() both are
+ * kmem_cache_free_nolock(), and the result is 0. Kernel: kfree_rcu_nolock() alone.
  */
 #define kfree_rcu_nolock(pointer, field)                                                           \
 	__kfree_rcu_nolock((pointer), SHEAF_RCU_HEAD_OFFSET(pointer, field))

@@ -531,12 +531,12 @@ static __always_inline SHEAF_OBJECT void *kmem_cache_alloc_lru(struct kmem_cache
 
 /*
  * Charge an object in use as if it had been allocated with __GFP_ACCOUNT: to the group of its
- * cache, or to the current group of the thread (<sheaf/group.h>). True if it is charged, was
- * charged before, or nobody pays; then it is uncharged when it is freed. False if a limit is
- * reached or there is no memory, and after a report if the pointer is not the start of an object in
- * use, as krealloc() finds it. A block of kmalloc() up to 1 MiB that was allocated without
- * __GFP_ACCOUNT is not charged, and the result is true, as in the kernel. May reclaim, if the flags
- * allow it. Only the owner of the object may make the call. O(1).
+ * cache, or to the current group of the thread (<sheaf/group.h>). True if it is charged now, until
+ * it is freed, was charged before, or nobody pays. False if a limit is reached or there is no
+ * memory, and after a report if the pointer is not the start of an object in use, as krealloc()
+ * finds it. A block of kmalloc() up to 1 MiB that was allocated without __GFP_ACCOUNT is not
+ * charged, and the result is true, as in the kernel. May reclaim, if the flags allow it. Only the
+ * owner of the object may make the call. O(1).
  */
 SHEAF_CHECK_RESULT bool kmem_cache_charge(void *object, gfp_t flags)
 	SHEAF_SYMBOL(kmem_cache_charge);
@@ -638,9 +638,9 @@ unsigned int kmem_cache_sheaf_size(struct slab_sheaf *sheaf) SHEAF_SYMBOL(kmem_c
 /*
  * Return an object from this CPU's sheaves, the node's barn, a slab with free objects, or a new
  * slab; or NULL if none is available without waiting for a lock. No new slab is made for a cache
- * with a constructor or checks (slab_debug), with SLAB_SECRET, or that was never used on a node. It
- * ignores all flags in gfp except __GFP_ZERO and __GFP_ACCOUNT; also NULL if the limit of a group
- * stops the charge. O(nodes). Kernel: kmalloc_nolock() alone.
+ * with a constructor or checks (slab_debug), or with SLAB_SECRET, nor on a node where the cache
+ * never had one. The call ignores all flags in gfp except __GFP_ZERO and __GFP_ACCOUNT; also NULL
+ * if the limit of a group stops the charge. O(nodes). Kernel: kmalloc_nolock() alone.
  */
 SHEAF_OBJECT void *kmem_cache_alloc_nolock(struct kmem_cache *s, gfp_t gfp)
 	SHEAF_SYMBOL(kmem_cache_alloc_nolock);
