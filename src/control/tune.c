@@ -11,6 +11,7 @@
  *
  * Locks: OS_RANK_CACHES while it checks and changes: no cache comes or goes in between.
  */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -48,8 +49,9 @@ static void read_number(struct question *question, const char *word, uint64_t mo
 	const char *digits = strchr(word, '=') + 1;
 	size_t length = strspn(digits, "0123456789");
 
+	errno = 0;
 	*value = strtoull(digits, NULL, 10);
-	if (!length || digits[length] || *value > most || *value == UINT64_MAX)
+	if (!length || digits[length] || *value > most || errno)
 		fail(question,
 		     "%.*s=%.24s for %.48s: not a number from 0 to %" PRIu64 "; nothing changed",
 		     (int)(digits - 1 - word), word, digits,

@@ -165,6 +165,8 @@ static void many_caches(void **state)
 	assert_int_equal(look(bare).min_partial, 0);
 	assert_int_equal(set_by(bare, LIMIT), TUNE);
 	assert_int_equal(look(asks).set_by, 0);
+	assert_true(is_answer("tune limit=18446744073709551615\ttuned", "ok\n"));
+	assert_true(look(s).limit_bytes == UINT64_MAX);
 	assert_true(is_answer("tune\t*", "ok\n"));
 	assert_true(is_answer("tune", "ok\n"));
 }
