@@ -13,7 +13,7 @@
  *
  * With several sets of caches (SHEAF_OPTIONS=random_kmalloc_caches), the type selects the set if
  * the compiler knows types (clang 22), and types that contain pointers have other sets than all
- * that is allocated otherwise; by other compilers the place in the program selects it, as for
+ * that is allocated otherwise; with other compilers the place in the program selects it, as for
  * kmalloc(). In a program that defines SHEAF_TYPED_KMALLOC, kmalloc(), kzalloc(), kvmalloc(),
  * kvzalloc(), and those of these names for arrays, are macros that do the same with the type whose
  * sizeof their size contains.
