@@ -14,12 +14,12 @@
 
 #include <sheaf/slab.h>
 
-/* a + b; a - b, and SIZE_MAX also if a or b is; a * b. */
+/* a + b; a - b, or SIZE_MAX if that is negative or a or b is SIZE_MAX; a * b. */
 #define size_add(a, b) __sheaf_size_add(a, b)
 #define size_sub(a, b) __sheaf_size_sub(a, b)
 #define size_mul(a, b) __sheaf_size_mul(a, b)
 
-/* Bytes of an array with a * b elements of one byte, and with a * b * c. */
+/* Bytes of an array of a elements of b bytes each; of a times b elements of c bytes each. */
 #define array_size(a, b)     size_mul(a, b)
 #define array3_size(a, b, c) size_mul(size_mul(a, b), c)
 

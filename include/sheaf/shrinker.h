@@ -107,10 +107,10 @@ void shrinker_register(struct shrinker *shrinker) SHEAF_SYMBOL(shrinker_register
 void shrinker_free(struct shrinker *shrinker) SHEAF_SYMBOL(shrinker_free);
 
 /*
- * Take a reference to a registered shrinker, for whose shrinker_put() shrinker_free() waits; false
- * if it is NULL, not registered, or being freed. The program must ensure that the shrinker is not
- * freed before this call. shrinker_put() ignores NULL; a reference that nobody holds is reported
- * and ignored. Both take a lock. O(1).
+ * shrinker_try_get() takes a reference to a registered shrinker, and shrinker_put() drops it;
+ * shrinker_free() waits for that. False if the shrinker is NULL, not registered, or being freed.
+ * The program must ensure that the shrinker is not freed before the call. shrinker_put() ignores
+ * NULL; a call without a reference is reported and ignored. Both take a lock. O(1).
  */
 SHEAF_CHECK_RESULT bool shrinker_try_get(struct shrinker *shrinker) SHEAF_SYMBOL(shrinker_try_get);
 void shrinker_put(struct shrinker *shrinker) SHEAF_SYMBOL(shrinker_put);

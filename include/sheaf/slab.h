@@ -239,8 +239,8 @@ struct kmem_cache_args {
  * Create a cache of objects of `size` bytes, 1 ... KMEM_CACHE_MAX_SIZE. The first 127 bytes of the
  * name are copied, with control characters replaced by `?`. A name that is already in use, and
  * NULL, work with a warning. Caches with the same layout may be merged (see SLAB_NO_MERGE). `args`
- * may be NULL. Objects above 1 MiB have a slab each, of 2 or 4 MiB, and no sheaves; their pages are
- * used as far as the program touches them.
+ * may be NULL. Objects above 1 MiB have no sheaves, and a slab each, of 2 or 4 MiB, or 8 MiB with
+ * checks (slab_debug). They take memory only for pages that the program touches.
  *
  * Returns NULL if an argument is wrong (which is reported in one line) or there is no memory; with
  * SLAB_PANIC the program ends instead. Takes a lock; O(1) up to some thousands of caches, and then
