@@ -244,6 +244,9 @@ void os_sim_step(const struct os_step *step, const volatile void *address, size_
 {
 	struct fibre *fibre = sim.current;
 
+	if (os_asserting)
+		sim_fail("an assertion makes a step (%s): it must use os_peek()",
+			 step->where ? step->where : "a call of the machine");
 	if (fibre == &sim.outside)
 		return;
 	fibre->steps++;

@@ -5,6 +5,7 @@
 #include "sim/sim.h"
 
 bool os_assert_off;
+unsigned int os_asserting;
 
 void os_assert_failed(const char *what)
 {

@@ -6,7 +6,7 @@
  *
  * A condition reads what its thread owns at that place: plain fields under their lock, and shared
  * words with os_peek(). That is no step for the simulator, so a seed gives the same run with and
- * without assertions.
+ * without assertions; a step in a condition ends the simulation.
  *
  * Callers: every layer.
  */
@@ -22,8 +22,18 @@
 /* The simulator can leave them out of a run, to show that they do not change it. */
 #ifdef SHEAF_SIM
 extern bool os_assert_off;
+/* Conditions that are being read. */
+extern unsigned int os_asserting;
+#define os_assert_holds(condition) (os_asserting++, os_assert_end(condition))
+
+static inline bool os_assert_end(bool holds)
+{
+	os_asserting--;
+	return holds;
+}
 #else
-#define os_assert_off false
+#define os_assert_off		   false
+#define os_assert_holds(condition) (condition)
 #endif
 
 #ifdef SHEAF_DEBUG
@@ -33,7 +43,7 @@ void os_assert_failed(const char *what) __attribute__((cold, noreturn));
 #define OS_ASSERT_TEXT(line) #line
 #define OS_ASSERT_LINE(line) OS_ASSERT_TEXT(line)
 #define os_assert(condition)                                                                       \
-	(os_likely(os_assert_off || (condition))                                                   \
+	(os_likely(os_assert_off || os_assert_holds(condition))                                    \
 		 ? (void)0                                                                         \
 		 : os_assert_failed(__FILE__ ":" OS_ASSERT_LINE(__LINE__) ": " #condition "\n"))
 #else

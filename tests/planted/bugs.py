@@ -139,6 +139,8 @@ BUGS = [
     Bug("fork-locks-in-the-wrong-order", "src/cache/process.c", "\tos_lock(&groups.lock);\n\tos_lock(&stock_drains);\n",
         "\tos_lock(&stock_drains);\n\tos_lock(&groups.lock);\n", "sim-retired"),
     Bug("barn-limit-ignored", "src/cache/sizes.c", "\tsheaf_set_barn(&s->sheaf, objects, bytes);\n", "", "container-rseq"),
+    Bug("assertion-changes-the-run", "src/cache/sizes.c", "os_assert(value <= size_kinds[which].most);",
+        "os_assert(value <= size_kinds[which].most && size_exists(s, which));", "sim-conservation --seeds 6"),
     Bug("wrong-request-is-half-obeyed", "src/control/tune.c", "for (s = caches.first; s && !question->error;",
         "for (s = caches.first; s;", "tune-rseq"),
     Bug("shrinkers-called-by-who-may-not-wait", "src/cache/reclaim.c", "gfpflags_allow_blocking(flags) && shrinkers_exist()",
