@@ -122,8 +122,8 @@ static struct chunk *take_run(struct range *range, unsigned int order, unsigned 
 	return found >= 0 ? chunk : NULL;
 }
 
-/* Half: twice as many free neighbours are not found, and addresses used that need not be; double:
- * the lock is held twice as long. */
+/* Chunks. Half: twice as many free neighbours are not found, and addresses used that need not be;
+ * double: the lock is held twice as long. */
 #define WIDE_LOOK 64
 
 static bool all_free(const struct range *range, size_t first, unsigned int n)
@@ -134,18 +134,19 @@ static bool all_free(const struct range *range, size_t first, unsigned int n)
 	return true;
 }
 
-/* The first of n free chunks that are neighbours, aligned to n; or SIZE_MAX. If WIDE_LOOK places
- * are none, the range grows, and the next call looks at others. */
+/* The first of n free chunks that are neighbours, aligned to n; or SIZE_MAX. If WIDE_LOOK chunks
+ * have none, the range grows, and the next call looks at others. */
 static size_t find_wide(struct range *range, unsigned int n)
 {
-	size_t places = range->nr_chunks / n, from = os_load_relaxed(&range->wide) / n;
+	size_t places = range->nr_chunks / n, from = os_load_relaxed(&range->wide) / n,
+	       looks = WIDE_LOOK / n;
 	struct chunk *chunk;
 
-	for (size_t i = 0; i < WIDE_LOOK && i < places; i++)
+	for (size_t i = 0; i < looks && i < places; i++)
 		if (all_free(range, (from + i) % places * n, n))
 			return (from + i) % places * n;
 	if (places)
-		os_store_relaxed(&range->wide, (uint32_t)((from + WIDE_LOOK) % places * n));
+		os_store_relaxed(&range->wide, (uint32_t)((from + looks) % places * n));
 	if (!page_may_grow((size_t)n * CHUNK_PAGES))
 		return SIZE_MAX;
 	do {

@@ -42,7 +42,7 @@ BUGS = [
     Bug("wide-run-over-others", "src/page/page.c", "\t\tif (range_chunk(range, first + i)->nr_free != CHUNK_PAGES)\n\t\t\treturn false;",
         "\t\tif (!range_chunk(range, first + i)->nr_free)\n\t\t\treturn false;", "page-1-node"),
     Bug("wide-search-without-progress", "src/page/page.c",
-        "\t\tos_store_relaxed(&range->wide, (uint32_t)((from + WIDE_LOOK) % places * n));\n", "\t\t;\n", "page-1-node"),
+        "\t\tos_store_relaxed(&range->wide, (uint32_t)((from + looks) % places * n));\n", "\t\t;\n", "page-1-node"),
     # src/slab/
     Bug("empty-slab-leaves-uncounted", "src/slab/partial.c", "\tif (flag)\n\t\tleave_unused(node, slab);\n", "", "sim-slabs"),
     Bug("empty-slab-without-flag", "src/slab/give.c", "surplus ? 0 : SLAB_UNUSED", "0", "sim-slabs"),
