@@ -15,8 +15,8 @@
 /*
  * Room in a CPU's sheaves that holds no object: main is rarely full, and an empty one waits.
  * Without it, 384 CPUs that each allocate and free as many bytes as the bound gives them, and
- * began one after another, have less than half of the rate; with four times as much, 1.6 times
- * the rate, but small programs hold more.
+ * began one after another, have less than half of the rate; with 37 KiB, 1.6 times the rate, but
+ * small programs hold more.
  */
 #define EMPTY_BYTES (16 << 10)
 
