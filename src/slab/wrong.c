@@ -23,8 +23,8 @@ void slab_report_wrong(struct slab_cache *cache, void *object, const char *call)
 	if (other && other != cache)
 		os_misuse_later(
 			cache->name,
-			"%s(%s, %p): this object belongs to cache \"%s\"; it is leaked. Free it "
-			"to that cache, or with kfree()",
+			"%s(%s, %p): this object belongs to cache \"%s\"; ignored. Free it to "
+			"that cache, or with kfree()",
 			call, cache->name, object, other->name);
 	else if (start)
 		os_misuse_later(
