@@ -127,9 +127,9 @@ static void after_fork_in_child(void)
 	for_each_node(reset_unlocked_node);
 	caches.fork_lost += sheaf_rcu_reset_in_child();
 	mempool_in_child();
-	shrinkers_in_child();
 	group_after_fork();
 	after_fork();
+	shrinkers_in_child();
 	caches.forked = 1;
 	grace_after_fork();
 	rcu_any_in_child();

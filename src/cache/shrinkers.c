@@ -14,11 +14,11 @@
 #define CONTROL_MOST 256  /* and of its struct shrink_control */
 
 struct registered {
-	struct registered *next;
-	uint32_t bytes; /* with those of the program's structure that are unknown here */
-	uint32_t held;	/* references of shrinker_try_get() */
-	uint8_t listed; /* is on the list */
-	uint8_t gone;	/* was freed: one of the next two */
+	struct registered *next; /* of those on the list, or of those that were freed */
+	uintptr_t waits;	 /* the thread that frees its memory; 0: whoever uses it last */
+	uint32_t bytes;		 /* with those of the program's structure that are unknown here */
+	uint32_t held;		 /* references of shrinker_try_get() */
+	uint8_t listed, gone;	 /* is on the list; was freed */
 	char name[SHRINKER_NAME];
 	struct shrinker shrinker; /* what the program sees: last, because its header may be newer */
 };
@@ -32,9 +32,6 @@ union control {
 	struct shrink_control sc;
 	char room[CONTROL_MOST];
 };
-
-#define GONE_FREED 1 /* whoever uses it last frees its memory */
-#define GONE_WAITS 2 /* the thread that freed it does */
 
 static struct registered *registered_of(struct shrinker *shrinker)
 {
@@ -88,15 +85,26 @@ static bool is_run(const struct registered *r)
 	return false;
 }
 
-/* With the lock held: has it users, and if not, is its memory to be freed? */
 static bool is_used(const struct registered *r)
 {
 	return r->held || is_run(r);
 }
 
-static bool was_last(const struct registered *r)
+static void take_off(struct registered **at, struct registered *r)
 {
-	return r->gone == GONE_FREED && !is_used(r);
+	while (*at != r)
+		at = &(*at)->next;
+	*at = r->next;
+}
+
+/* With the lock held: true if the caller must free its memory now. */
+static bool ends(struct registered *r)
+{
+	bool last = r->gone && !r->waits && !is_used(r);
+
+	if (last)
+		take_off(&shrinkers.ending, r);
+	return last;
 }
 
 /* Advance to the next shrinker, or from NULL to the first one. The previous one may be freed. */
@@ -108,7 +116,7 @@ static struct registered *next_run(struct shrinkers_run *run)
 	os_lock(&shrinkers.lock);
 	next = before ? (before->gone ? run->next : before->next) : shrinkers.first;
 	os_store_relaxed(&run->at, next);
-	last = before && was_last(before);
+	last = before && ends(before);
 	os_assert(!next || (next->listed && !next->gone)); /* SHRINKERS-S2 */
 	os_assert(!last || !before->listed);		   /* SHRINKERS-S2 */
 	os_unlock(&shrinkers.lock);
@@ -305,11 +313,7 @@ SHEAF_PUBLIC void shrinker_register(struct shrinker *shrinker)
 /* With the lock held. */
 static void unregister(struct registered *r)
 {
-	struct registered **at = &shrinkers.first;
-
-	while (*at != r)
-		at = &(*at)->next;
-	*at = r->next;
+	take_off(&shrinkers.first, r);
 	/* Runs continue after it. */
 	for (unsigned int i = 0; i < SHRINKERS_RUNS; i++)
 		if (shrinkers.runs[i].at == r || shrinkers.runs[i].next == r)
@@ -318,27 +322,37 @@ static void unregister(struct registered *r)
 	r->listed = 0;
 }
 
+/* With the lock held, except while it sleeps. */
+static void wait_until_unused(struct registered *r)
+{
+	r->waits = os_self();
+	while (is_used(r)) {
+		os_unlock(&shrinkers.lock);
+		os_sleep_briefly();
+		os_lock(&shrinkers.lock);
+	}
+	r->waits = 0;
+}
+
 SHEAF_PUBLIC void shrinker_free(struct shrinker *shrinker)
 {
 	struct registered *r = shrinker ? registered_of(shrinker) : NULL;
-	bool waits = !my_run(); /* In a callback, two threads could wait for each other. */
-	bool used;
+	bool last;
 
 	if (!r || was_freed(r, "shrinker_free"))
 		return;
 	os_lock(&shrinkers.lock);
 	if (r->listed)
 		unregister(r);
-	os_store_relaxed(&r->gone, waits ? GONE_WAITS : GONE_FREED);
-	used = is_used(r);
+	os_store_relaxed(&r->gone, 1);
+	r->next = shrinkers.ending;
+	shrinkers.ending = r;
+	/* In a callback, two threads could wait for each other. */
+	if (!my_run())
+		wait_until_unused(r);
+	last = ends(r);
 	os_unlock(&shrinkers.lock);
-	while (waits && used) {
-		os_sleep_briefly();
-		os_lock(&shrinkers.lock);
-		used = is_used(r);
-		os_unlock(&shrinkers.lock);
-	}
-	if (!used)
+	if (last)
 		pool_free(r, r->bytes);
 }
 
@@ -366,7 +380,7 @@ SHEAF_PUBLIC void shrinker_put(struct shrinker *shrinker)
 	os_lock(&shrinkers.lock);
 	held = r->held != 0;
 	r->held -= held;
-	last = held && was_last(r);
+	last = held && ends(r);
 	os_unlock(&shrinkers.lock);
 	if (!held)
 		os_misuse(NULL,
@@ -382,4 +396,11 @@ void shrinkers_in_child(void)
 	for (unsigned int i = 0; i < SHRINKERS_RUNS; i++)
 		if (shrinkers.runs[i].thread != os_self())
 			shrinkers.runs[i] = (struct shrinkers_run){.thread = 0};
+	for (struct registered *r = shrinkers.ending, *next; r; r = next) {
+		next = r->next;
+		if (r->waits != os_self())
+			r->waits = 0;
+		if (ends(r))
+			pool_free(r, r->bytes);
+	}
 }

@@ -36,6 +36,7 @@ struct shrinkers {
 	uint32_t nr; /* on the list */
 	uint32_t reported_left;
 	struct registered *first;
+	struct registered *ending; /* freed, and still used */
 	struct shrinkers_run {
 		uintptr_t thread; /* 0: free */
 		struct os_program call;
@@ -57,7 +58,7 @@ static inline bool shrinkers_exist(void)
  */
 void shrinkers_run(gfp_t flags, unsigned int part) OS_COLD;
 
-/* In a forked child: other threads run no shrinker. */
+/* In a forked child, when its locks are free: other threads run no shrinker, and free none. */
 void shrinkers_in_child(void);
 
 #endif

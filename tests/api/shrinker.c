@@ -10,6 +10,8 @@
 #include <unistd.h>
 
 #include "kit/capture.h"
+#include "kit/check.h"
+#include "kit/process.h"
 #include "kit/unit.h"
 
 /* Members that later headers may have. */
@@ -332,6 +334,79 @@ static void many_threads(void **state)
 	pthread_join(other, NULL);
 }
 
+/* --- fork ------------------------------------------------------------------------------------- */
+
+/* Its memory is free: the next one has it, in a process that runs on one CPU. */
+static bool was_returned(void)
+{
+	return alloc(sizeof(struct shrinker), sizeof(struct shrink_control)) == held;
+}
+
+static void put_in_child(void)
+{
+	CHECK(!was_returned());
+	shrinker_put(held);
+	CHECK(was_returned());
+}
+
+static void return_in_child(void)
+{
+	CHECK(was_returned());
+}
+
+static void begin_free(pthread_t *thread)
+{
+	assert_int_equal(pthread_create(thread, NULL, frees, NULL), 0);
+	while (shrinker_try_get(held))
+		shrinker_put(held);
+}
+
+/* The thread that waits to free a shrinker is not in the child: the last reference frees it. */
+static void held_across_fork(void **state)
+{
+	pthread_t thread;
+
+	(void)state;
+	held = alloc(sizeof(struct shrinker), sizeof(struct shrink_control));
+	shrinker_register(held);
+	assert_true(shrinker_try_get(held));
+	begin_free(&thread);
+	assert_int_equal(in_child(put_in_child), 0);
+	shrinker_put(held);
+	pthread_join(thread, NULL);
+}
+
+static unsigned long free_and_wait(struct shrinker *shrinker, struct shrink_control *sc)
+{
+	shrinker_free(shrinker);
+	return wait_inside(shrinker, sc);
+}
+
+/* Nor is the thread in its callback, for which that one waits, or which freed it. */
+static void run_across_fork(void **state)
+{
+	pthread_t runs, thread;
+
+	(void)state;
+	for (int in_callback = 0; in_callback < 2; in_callback++) {
+		entered = 0;
+		go_on = false;
+		held = alloc(sizeof(struct shrinker), sizeof(struct shrink_control));
+		held->scan_objects = in_callback ? free_and_wait : wait_inside;
+		shrinker_register(held);
+		assert_int_equal(pthread_create(&runs, NULL, trim, NULL), 0);
+		while (!entered)
+			usleep(100);
+		if (!in_callback)
+			begin_free(&thread);
+		assert_int_equal(in_child(return_in_child), 0);
+		go_on = true;
+		pthread_join(runs, NULL);
+		if (!in_callback)
+			pthread_join(thread, NULL);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -346,7 +421,10 @@ int main(void)
 		cmocka_unit_test(without_callbacks),
 		cmocka_unit_test(odd_answers),
 		cmocka_unit_test(many_threads),
+		cmocka_unit_test(held_across_fork),
+		cmocka_unit_test(run_across_fork),
 	};
 
+	pin(0);
 	return cmocka_run_group_tests_name("shrinker", tests, NULL, NULL);
 }
