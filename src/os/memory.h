@@ -113,7 +113,7 @@ static inline size_t os_area_bytes(void)
 /* --- for src/os/linux/ ------------------------------------------------------------------------ */
 
 /* In linux/refused.c: note, for os_refusal(), that the system just refused this many bytes, with
- * this errno. */
+ * this errno; 0: nothing. */
 void map_refused(size_t size, bool writable);
 
 #endif

@@ -28,10 +28,10 @@ void *os_map_anywhere(size_t size, bool usable)
 		os_may_fail(ENOMEM, mmap, NULL, size, usable ? PROT_READ | PROT_WRITE : PROT_NONE,
 			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
-	if (at == MAP_FAILED) {
-		map_refused(size, usable);
+	/* After a success, what was refused before is no reason. */
+	map_refused(at == MAP_FAILED ? size : 0, usable);
+	if (at == MAP_FAILED)
 		return NULL;
-	}
 	if (!usable)
 		os_may_fail(ENOMEM, madvise, at, size, MADV_DONTDUMP);
 	return at;

@@ -78,7 +78,11 @@ void os_refusal(char *text, size_t size)
 	bool writable = os_load_relaxed(&refused.writable);
 	size_t kib, most = os_mappings_limit();
 
-	if (error == EAGAIN)
+	if (!os_load_relaxed(&refused.size))
+		snprintf(text, size,
+			 "memory for its own structures was refused, but not by the system. Remove "
+			 "fail_nth= and reserve= from SHEAF_OPTIONS");
+	else if (error == EAGAIN)
 		snprintf(text, size,
 			 "its addresses count as locked memory since mlockall(), and exceed the "
 			 "limit of that. Raise it (ulimit -l)");
