@@ -99,9 +99,9 @@ static unsigned int alignment(size_t size, unsigned int align, slab_flags_t flag
 	return align > WORD ? align : WORD;
 }
 
-static bool mergeable(const char *name, const struct kmem_cache_args *args, slab_flags_t flags)
+static bool mergeable(const struct kmem_cache_args *args, slab_flags_t flags)
 {
-	return !os_options.nomerge && !os_options_capacity(name) &&
+	return !os_options.nomerge &&
 	       !(flags & (SLAB_NO_MERGE | SLAB_SECRET | SLAB_TYPESAFE_BY_RCU | CACHE_DEBUG)) &&
 	       !args->ctor && !args->usersize && !args->sheaf_capacity && !args->barn_objects &&
 	       !args->barn_bytes && !args->rcu && !args->group && !args->limit;
@@ -118,22 +118,20 @@ static void warn_name_in_use(const char *name)
 }
 
 /* What SHEAF_OPTIONS says, or else the library, at least what the program wants. */
-static unsigned int first_capacity(const struct kmem_cache *s, const struct kmem_cache_args *args)
+static unsigned int first_capacity(const struct kmem_cache *s, const struct kmem_cache_args *args,
+				   bool by_options)
 {
-	unsigned int chosen = os_options_capacity(s->name), first;
+	unsigned int first = size_first_capacity(s->sheaf.slab.size);
 
 	if (s->flags & SLAB_NO_SHEAVES)
 		return 0;
-	first = size_first_capacity(s->sheaf.slab.size);
-	return chosen ? chosen : first > args->sheaf_capacity ? first : args->sheaf_capacity;
+	return by_options || first < args->sheaf_capacity ? args->sheaf_capacity : first;
 }
 
 /* What is not the library's choice. */
 static void set_sizes(struct kmem_cache *s, unsigned int capacity,
-		      const struct kmem_cache_args *args)
+		      const struct kmem_cache_args *args, bool by_options)
 {
-	bool by_options = os_options_capacity(s->name);
-
 	slab_rest(&s->sheaf.slab)->usersize = args->usersize;
 	if (args->limit) {
 		slab_rest(&s->sheaf.slab)->limit = args->limit;
@@ -141,7 +139,7 @@ static void set_sizes(struct kmem_cache *s, unsigned int capacity,
 	}
 	if (!capacity)
 		return;
-	if (by_options || args->sheaf_capacity) {
+	if (args->sheaf_capacity) {
 		sheaf_set_capacity(&s->sheaf, capacity);
 		size_note(s, SIZE_CAPACITY, by_options ? SIZE_BY_OPTIONS : SIZE_BY_PROGRAM);
 	}
@@ -151,7 +149,8 @@ static void set_sizes(struct kmem_cache *s, unsigned int capacity,
 	}
 }
 
-static bool lay_out(struct kmem_cache *s, size_t size, const struct kmem_cache_args *args)
+static bool lay_out(struct kmem_cache *s, size_t size, const struct kmem_cache_args *args,
+		    bool by_options)
 {
 	struct slab_request request = {
 		.name = s->name,
@@ -168,12 +167,12 @@ static bool lay_out(struct kmem_cache *s, size_t size, const struct kmem_cache_a
 		return false;
 	s->sheaf.slab.counted = os.counting ? s : NULL;
 	s->sheaf.sampled = os.counting && s->flags & DEBUG_SAMPLE ? SHEAF_SAMPLED : 0;
-	capacity = first_capacity(s, args);
+	capacity = first_capacity(s, args, by_options);
 	if (!sheaf_cache_init(&s->sheaf, s, capacity)) {
 		debug_cache_exit(&s->sheaf.slab);
 		return false;
 	}
-	set_sizes(s, capacity, args);
+	set_sizes(s, capacity, args, by_options);
 	return true;
 }
 
@@ -198,7 +197,8 @@ static void unmake_cache(struct kmem_cache *s)
 }
 
 static struct kmem_cache *make_cache(const char *name, size_t size,
-				     const struct kmem_cache_args *args, slab_flags_t flags)
+				     const struct kmem_cache_args *args, slab_flags_t flags,
+				     bool by_options)
 {
 	struct kmem_cache *s = rows_take();
 
@@ -211,13 +211,13 @@ static struct kmem_cache *make_cache(const char *name, size_t size,
 		os_store_relaxed(&os.watched, 1);
 	s->nr_names = 1;
 	s->id = ++caches.nr_made;
-	s->unmergeable = !mergeable(name, args, flags);
+	s->unmergeable = !mergeable(args, flags);
 	if (args->group && group_get(args->group))
 		s->group = args->group->number;
 	/* Programs built with the thread sanitizer would see later changes. */
 	if (flags & SLAB_ACCOUNT && (groups_exist() || tsan_is_on()))
 		s->accounted = ACCOUNT_ALL;
-	if (!list_name(s, name) || !lay_out(s, size, args)) {
+	if (!list_name(s, name) || !lay_out(s, size, args, by_options)) {
 		unmake_cache(s);
 		return NULL;
 	}
@@ -264,6 +264,7 @@ static slab_flags_t with_debug(const char *name, slab_flags_t flags)
 static struct kmem_cache *create(const char *name, size_t size, struct kmem_cache_args *args,
 				 slab_flags_t flags, slab_flags_t known, bool wait)
 {
+	const struct os_name *by_options = NULL;
 	struct kmem_cache *s = NULL;
 
 	if (!caches_ready() || !check_args(name, size, args, flags, known))
@@ -273,6 +274,10 @@ static struct kmem_cache *create(const char *name, size_t size, struct kmem_cach
 	flags = with_debug(name, flags);
 	if (os_options.tiny || size > MOST_SHEAF_OBJECT)
 		flags |= SLAB_NO_SHEAVES;
+	if (!(flags & SLAB_NO_SHEAVES))
+		by_options = os_names_find(&os_capacities, name);
+	if (by_options)
+		args->sheaf_capacity = by_options->value;
 	if (flags & DEBUG_QUARANTINE)
 		quarantine_begin();
 	if (args->barn_objects || args->barn_bytes)
@@ -284,7 +289,7 @@ static struct kmem_cache *create(const char *name, size_t size, struct kmem_cach
 	if (flags & (DEBUG_GUARD | DEBUG_SAMPLE))
 		guard_begin();
 	warn_name_in_use(name);
-	if (mergeable(name, args, flags))
+	if (mergeable(args, flags))
 		s = list_find(size, alignment(size, args->align, flags), flags);
 	if (s) {
 		os_store_relaxed(&s->nr_names, s->nr_names + 1);
@@ -292,7 +297,7 @@ static struct kmem_cache *create(const char *name, size_t size, struct kmem_cach
 			s->sheaf.slab.object_size = (uint32_t)size;
 		publish_alias(s, name);
 	} else {
-		s = make_cache(name, size, args, flags);
+		s = make_cache(name, size, args, flags, by_options);
 	}
 	if (s)
 		publish_cache(s);

@@ -23,7 +23,6 @@
 #include "os/report/sink.h"
 #include "os/should_fail.h"
 #include "page/limit.h"
-#include "page/map_kept.h"
 #include "percpu/barn/budget.h"
 #include "percpu/drain.h"
 #include "percpu/idle.h"
@@ -208,8 +207,8 @@ static __attribute__((destructor(101))) void at_exit(void)
 		quarantine_drain(NULL, true);
 		os_report_kept();
 	}
-	debug_report_unmatched();
-	os_options_report_unmatched();
+	os_names_report(&debug_blocks, "slab_debug: no cache");
+	os_names_report(&os_capacities, "sheaf_capacity: no cache with sheaves");
 	os_misuse_left_out();
 	os_should_fail_end();
 	if (os.counting)

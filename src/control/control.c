@@ -32,7 +32,6 @@
 #include "control/question.h"
 #include "debug/slab_debug.h"
 #include "os/channel.h"
-#include "os/quote.h"
 #include "stats/stats.h"
 
 bool question_means(const void *data, const struct kmem_cache *s)

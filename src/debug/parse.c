@@ -14,23 +14,11 @@
 #include "debug/slab_debug.h"
 #include "os/atomic.h"
 #include "os/options/options.h"
-#include "os/quote.h"
 #include "os/report/report.h"
 
-#define MOST_NAMES (OS_TEXT / 2)
-
-struct name {
-	uint16_t at, length; /* in the text; it may end in * */
-	uint8_t matched;     /* a cache has it */
-	slab_flags_t flags;
-};
-
 static char block_text[OS_TEXT] OS_LARGE;
-static struct name block_names[MOST_NAMES] OS_LARGE;
-static struct {
-	slab_flags_t others; /* of caches that no block names */
-	unsigned int nr_names;
-} blocks;
+struct os_names debug_blocks OS_LARGE;
+static slab_flags_t others; /* of caches that no block names */
 
 /* Letters, flags and meanings. */
 #define FLAG(letter, flag, meaning)    flag,
@@ -67,21 +55,6 @@ static slab_flags_t read_letters(const char *letters, size_t length, bool *under
 	return flags & ~DEBUG_NOT_LARGER ? flags : 0;
 }
 
-static void add_name(const char *name, size_t length, slab_flags_t flags)
-{
-	const char *star = memchr(name, '*', length);
-
-	if (!length || blocks.nr_names == MOST_NAMES)
-		return;
-	if (star)
-		length = (size_t)(star + 1 - name);
-	block_names[blocks.nr_names++] = (struct name){
-		.at = (uint16_t)(name - block_text),
-		.length = (uint16_t)length,
-		.flags = flags,
-	};
-}
-
 static bool read_block(const char *block, size_t length)
 {
 	const char *end = block + length, *comma = memchr(block, ',', length);
@@ -90,12 +63,17 @@ static bool read_block(const char *block, size_t length)
 		read_letters(block, comma ? (size_t)(comma - block) : length, &understood);
 
 	if (!comma)
-		blocks.others = flags;
+		others = flags;
 	while (comma) {
-		const char *name = comma + 1;
+		const char *name = comma + 1, *star;
+		size_t size;
 
 		comma = memchr(name, ',', (size_t)(end - name));
-		add_name(name, (size_t)((comma ? comma : end) - name), flags);
+		size = (size_t)((comma ? comma : end) - name);
+		star = memchr(name, '*', size);
+		if (size)
+			os_names_add(&debug_blocks, name, star ? (size_t)(star + 1 - name) : size,
+				     flags);
 	}
 	return understood;
 }
@@ -105,8 +83,8 @@ bool debug_parse(const char *text)
 	const char *block = block_text;
 	bool understood = true;
 
-	blocks.others = 0;
-	blocks.nr_names = 0;
+	others = 0;
+	debug_blocks.n = 0;
 	snprintf(block_text, sizeof(block_text), "%s", text);
 	while (*block) {
 		size_t length = strcspn(block, ";");
@@ -121,27 +99,12 @@ bool debug_parse(const char *text)
 slab_flags_t debug_flags_of(const char *name, slab_flags_t flags)
 {
 	slab_flags_t own = flags & DEBUG_FLAGS;
+	const struct os_name *block;
 
 	if (flags & (SLAB_NO_USER_FLAGS | SLAB_SECRET))
 		return own;
-	for (unsigned int i = 0; i < blocks.nr_names; i++)
-		if (os_name_matches(block_text + block_names[i].at, block_names[i].length, name)) {
-			os_store_relaxed(&block_names[i].matched, 1);
-			return own | block_names[i].flags;
-		}
-	return own | blocks.others;
-}
-
-void debug_report_unmatched(void)
-{
-	for (unsigned int i = 0; i < blocks.nr_names; i++) {
-		const struct name *n = &block_names[i];
-
-		if (!os_load_relaxed(&n->matched))
-			os_report("slab_debug: no cache matched \"%.*s\"; `sheaf info` lists "
-				  "names",
-				  n->length, block_text + n->at);
-	}
+	block = os_names_find(&debug_blocks, name);
+	return own | (block ? block->value : others);
 }
 
 void debug_switch(struct slab_cache *cache, slab_flags_t flag, bool on)

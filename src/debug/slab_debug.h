@@ -82,8 +82,8 @@ void debug_switch(struct slab_cache *cache, slab_flags_t flag, bool on);
 #define DEBUG_LETTERS sizeof(OS_LETTERS)
 slab_flags_t debug_flags_now(const struct slab_cache *cache);
 void debug_letters(const struct slab_cache *cache, char letters[DEBUG_LETTERS]);
-/* At exit: report names that no cache had. */
-void debug_report_unmatched(void);
+/* The names in blocks, with their flags. */
+extern struct os_names debug_blocks;
 
 /* --- layout.c --------------------------------------------------------------------------------- */
 

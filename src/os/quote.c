@@ -52,10 +52,3 @@ size_t os_quote_next(const char **text, char quoted[OS_QUOTED])
 	*text += length;
 	return length;
 }
-
-bool os_name_matches(const char *pattern, size_t length, const char *name)
-{
-	if (length && pattern[length - 1] == '*')
-		return !strncmp(name, pattern, length - 1);
-	return strlen(name) == length && !memcmp(name, pattern, length);
-}

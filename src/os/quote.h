@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Text from outside, such as names and options, between quotes: as a string of JSON, and as the
- * value of a label for Prometheus. Both understand the escapes that are used here. And patterns of
- * names.
+ * value of a label for Prometheus. Both understand the escapes that are used here.
  *
  * Callers: src/os/options/, src/debug/, src/cache/publish.c, src/stats/out.c, src/control/.
  */
@@ -20,8 +19,5 @@
  * character, and a byte that is not UTF-8, becomes U+FFFD.
  */
 size_t os_quote_next(const char **text, char quoted[OS_QUOTED]);
-
-/* Is this the name, or does the name begin so, if the pattern ends in *? */
-bool os_name_matches(const char *pattern, size_t length, const char *name);
 
 #endif

@@ -112,7 +112,14 @@ class OnAProcess(unittest.TestCase):
     def test_names_that_no_cache_had(self) -> None:
         live = Tuned(stderr=subprocess.PIPE)
         _, errors = live.process.communicate(timeout=PATIENCE)
-        self.assertEqual(errors, 'libsheaf: sheaf_capacity: no cache matched "nobody:7"; `sheaf info` lists names\n')
+        self.assertEqual(errors, "libsheaf: sheaf_capacity: no cache with sheaves matched \"nobody\"; `sheaf info` lists names\n")
+
+    def test_a_name_of_a_cache_without_sheaves(self) -> None:
+        live = Live("slab_debug=F,bare;sheaf_capacity=bare:9,bare*:5", stderr=subprocess.PIPE)
+        for name in ("bare", "barer"):
+            live.do(f"create {name}")
+        _, errors = live.process.communicate(timeout=PATIENCE)
+        self.assertEqual(errors, "libsheaf: sheaf_capacity: no cache with sheaves matched \"bare\"; `sheaf info` lists names\n")
 
 
 class Answers(unittest.TestCase):

@@ -98,6 +98,7 @@ bool os_options_parse(const char *text)
 	bool understood = true, debug = false, given[OS_NR_OPTIONS] = {false};
 
 	os_options = (struct os_options)DEFAULTS;
+	os_capacities.n = 0;
 	while (*text) {
 		size_t whole = strcspn(text, "; "), length = strcspn(text, ";, ");
 

@@ -22,6 +22,7 @@
 #include <stdint.h>
 
 #include "os/atomic.h"
+#include "os/options/names.h"
 
 /* The letters of slab_debug: X(letter, its flag in debug/flags.h, its meaning). man/libsheaf.7 and
  * docs/debugging.md describe them at length. */
@@ -130,8 +131,6 @@
 
 #define OS_FAIL_NONE 1073741825u /* fail_nth is not given */
 
-#define OS_TEXT 512 /* bytes of a text; longer ones are cut off, with a report */
-
 #define OS_OPTION(field, ...)	   uint32_t field;
 #define OS_TEXT_OPTION(field, ...) char field[OS_TEXT]; /* empty: not given */
 struct os_options {
@@ -175,10 +174,8 @@ bool os_options_debug_has(char letter);
 
 #define OS_CAPACITY_MOST 4096
 
-/* The capacity that sheaf_capacity has for a cache of this name; 0: none. */
-unsigned int os_options_capacity(const char *name);
-/* At exit: report names that no cache had. */
-void os_options_report_unmatched(void);
+/* What sheaf_capacity says. */
+extern struct os_names os_capacities;
 
 /* --- option_print.c --------------------------------------------------------------------------- */
 

@@ -94,6 +94,13 @@ static void old_names(void **state)
 	assert_true(os_options.nomerge);
 }
 
+static unsigned int capacity_of(const char *name)
+{
+	const struct os_name *found = os_names_find(&os_capacities, name);
+
+	return found ? found->value : 0;
+}
+
 static void capacities_by_name(void **state)
 {
 	static const char *const wrong[] = {"conn:4097", "conn:0",  "conn:",   "conn",
@@ -106,13 +113,13 @@ static void capacities_by_name(void **state)
 	assert_int_equal(lines, 0);
 	assert_true(os_options.stats && os_options.verbose);
 	assert_string_equal(os_options.sheaf_capacity, "conn:256,req*:60");
-	assert_int_equal(os_options_capacity("conn"), 256);
-	assert_int_equal(os_options_capacity("request"), 60);
-	assert_int_equal(os_options_capacity("co"), 0);
-	assert_int_equal(os_options_capacity(""), 0);
+	assert_int_equal(capacity_of("conn"), 256);
+	assert_int_equal(capacity_of("request"), 60);
+	assert_int_equal(capacity_of("co"), 0);
+	assert_int_equal(capacity_of(""), 0);
 	assert_true(parse("sheaf_capacity=a:b:1;sheaf_capacity=b:4096", &lines));
 	assert_string_equal(os_options.sheaf_capacity, "a:b:1,b:4096");
-	assert_int_equal(os_options_capacity("a:b"), 1);
+	assert_int_equal(capacity_of("a:b"), 1);
 	for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
 		snprintf(text, sizeof(text), "sheaf_capacity=a:5,%s,b:6", wrong[i]);
 		assert_false(parse(text, &lines));
@@ -123,7 +130,7 @@ static void capacities_by_name(void **state)
 		assert_string_equal(os_options.sheaf_capacity, "a:5,b:6");
 	}
 	assert_true(parse("", &lines));
-	assert_int_equal(os_options_capacity("a"), 0);
+	assert_int_equal(capacity_of("a"), 0);
 }
 
 /* All letters of "stats" are letters of slab_debug, too. */
