@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "cache/events.h"
 #include "os/quote.h"
 #include "page/decay.h"
 #include "percpu/barn/barn.h"
@@ -66,9 +65,10 @@ static void write_text(struct publish_head *head)
 		head->text, room,
 		"{\"backend\":\"%s\",\"index\":\"%s\",\"options\":\"%s\",\"cpus\":%u,"
 		"\"total_objects\":%u,\"slab_bytes\":%u,\"peak_slab_bytes\":%u,\"size_bits\":%u,"
-		"\"process_at\":%zu,\"process\":[",
+		"\"settings\":%zu,\"process_at\":%zu,\"process\":[",
 		publish_backend(), publish_index(), options, os.nr_cpus, STAT_total_objects,
-		STAT_slab_bytes, STAT_peak_slab_bytes, SHEAF_SIZE_BITS, OS_PROCESS_AT);
+		STAT_slab_bytes, STAT_peak_slab_bytes, SHEAF_SIZE_BITS,
+		sizeof(struct publish_settings) / sizeof(uint32_t), OS_PROCESS_AT);
 	for (size_t i = 0; i < OS_NR_PROCESS_WORDS; i++)
 		used += (size_t)snprintf(head->text + used, room - used, "%s\"%s\"", i ? "," : "",
 					 process_words[i]);
@@ -155,39 +155,59 @@ static void end_change(struct publish_cache *to)
 
 /* Two words, each of which is always consistent: no lock is held that would keep other threads from
  * describing the cache. */
-static void describe_capacity(struct publish_cache *to, const struct kmem_cache *s)
+static void describe_capacity(struct publish_settings *to, const struct kmem_cache *s)
 {
-	uint32_t capacity;
+	uint32_t capacity, full;
 
 	do {
 		capacity = sheaf_capacity(&s->sheaf);
+		full = capacity ? barn_most_full(&s->sheaf) : 0;
 		os_store_relaxed(&to->sheaf_capacity, capacity);
-		os_store_relaxed(&to->limit_barn_full, capacity ? barn_most_full(&s->sheaf) : 0);
+		os_store_relaxed(&to->limit_barn_full, full);
 		/* Several threads may do this: the fence pairs with the same one in another
 		 * thread. */
 		os_fence();
-	} while (sheaf_capacity(&s->sheaf) != capacity);
+	} while (sheaf_capacity(&s->sheaf) != capacity ||
+		 (capacity && barn_most_full(&s->sheaf) != full));
 }
 
-static void describe(struct publish_cache *to, const struct kmem_cache *s)
+void publish_read(struct publish_settings *to, const struct kmem_cache *s)
 {
 	const struct slab_cache *slab = &s->sheaf.slab;
+	slab_flags_t flags = cache_debug_flags(s);
+	uint32_t names = os_load_relaxed(&s->nr_names);
 
-	to->id = s->id;
-	to->flags = cache_debug_flags(s);
-	to->state = (slab->ctor ? PUBLISH_CTOR : 0) | (s->nr_names ? 0 : PUBLISH_DESTROYED);
+	describe_capacity(to, s);
 	to->object_size = slab->object_size;
 	to->slab_size = slab->size;
 	to->align = slab->align;
 	to->objs_per_slab = slab->oo.objects;
 	to->order = slab->oo.order;
-	describe_capacity(to, s);
-	to->min_partial = slab->min_partial;
+	to->min_partial = os_load_relaxed(&slab->min_partial);
+	to->aliases = names ? names - 1 : 0;
+	to->hwcache_align = (s->flags & SLAB_HWCACHE_ALIGN) != 0;
+	to->reclaim_account = (s->flags & SLAB_RECLAIM_ACCOUNT) != 0;
+	to->account = (s->flags & SLAB_ACCOUNT) != 0;
+	to->ctor = slab->ctor != NULL;
+	to->destroyed = !names;
 	to->usersize = slab_rest(slab)->usersize;
-	to->set_by = slab_rest(slab)->set_by;
-	to->limit = slab_rest(slab)->limit;
-	to->aliases = s->nr_names ? s->nr_names - 1 : 0;
+	to->destroy_by_rcu = (flags & SLAB_TYPESAFE_BY_RCU) != 0;
+	to->sanity_checks = (flags & SLAB_CONSISTENCY_CHECKS) != 0;
+	to->red_zone = (flags & SLAB_RED_ZONE) != 0;
+	to->poison = (flags & SLAB_POISON) != 0;
+	to->store_user = (flags & SLAB_STORE_USER) != 0;
+	to->trace = (flags & SLAB_TRACE) != 0;
+	to->failslab = (flags & SLAB_FAILSLAB) != 0;
+	to->set_by = os_load_relaxed(&slab_rest(slab)->set_by);
+}
+
+static void describe(struct publish_cache *to, const struct kmem_cache *s)
+{
+	to->id = s->id;
+	to->flags = cache_debug_flags(s);
+	to->limit = slab_rest(&s->sheaf.slab)->limit;
 	strncpy(to->name, s->name, sizeof(to->name) - 1);
+	publish_read(&to->now, s);
 }
 
 void publish_cache(struct kmem_cache *s)
@@ -225,7 +245,7 @@ void publish_alias(struct kmem_cache *s, const char *name)
 void publish_capacity(struct kmem_cache *s)
 {
 	if (os_counters_head())
-		describe_capacity(description_of(s), s);
+		describe_capacity(&description_of(s)->now, s);
 }
 
 void publish_end(struct kmem_cache *s)

@@ -27,12 +27,11 @@
 
 #include <stdint.h>
 
+#include "cache/events.h"
 #include "cache/sizes.h"
-#include "os/counters.h"
-#include "os/machine.h"
 
 #define PUBLISH_MAGIC	0x6665616873ULL /* "sheaf" */
-#define PUBLISH_VERSION 9u
+#define PUBLISH_VERSION 10u
 #define PUBLISH_NAME	128
 #define PUBLISH_ALIASES (OS_PLANE_WORDS * sizeof(uint64_t)) /* bytes */
 
@@ -47,25 +46,20 @@ struct publish_head {
 	char text[1 << 14];
 };
 
-/* In `state`. */
-#define PUBLISH_CTOR	  1u
-#define PUBLISH_DESTROYED 2u
+/* Values of STAT_SETTINGS. */
+struct publish_settings {
+#define PUBLISH_SETTING(name, help) uint32_t name;
+	STAT_SETTINGS(PUBLISH_SETTING)
+};
 
 struct publish_cache {
 	uint32_t generation;
 	uint32_t id;	/* 0: no owner */
 	uint32_t flags; /* see debug/flags.h */
-	uint32_t object_size, slab_size, align;
-	uint32_t objs_per_slab, order;
-	uint32_t sheaf_capacity;
-	uint32_t min_partial;
-	uint32_t aliases;
-	uint32_t state;
-	uint32_t usersize, limit_barn_full;
-	uint32_t set_by; /* sizes.h */
 	uint32_t unused;
 	uint64_t limit; /* bytes */
 	char name[PUBLISH_NAME];
+	struct publish_settings now;
 };
 
 _Static_assert(sizeof(struct publish_head) <= OS_PROCESS_AT, "the words of the process follow");
@@ -76,6 +70,8 @@ _Static_assert(sizeof(struct publish_cache) <= OS_PLANE_WORDS * sizeof(uint64_t)
 void publish_process(void);
 /* The option `decay` has this value now, and was set by whom. */
 void publish_decay(enum size_setter by);
+/* Read the settings of a cache. */
+void publish_read(struct publish_settings *to, const struct kmem_cache *s);
 /* Describe a cache in its current state. */
 void publish_cache(struct kmem_cache *s);
 /* The cache is now also shared under this name. All names have the same handle, so it is unknown

@@ -9,14 +9,12 @@
 #include <string.h>
 
 #include "cache/block.h"
-#include "cache/events.h"
 #include "cache/list.h"
 #include "cache/publish.h"
 #include "debug/guard.h"
 #include "os/atomic.h"
 #include "os/machine.h"
 #include "os/memory.h"
-#include "os/memory_tools.h"
 #include "os/options/options.h"
 #include "os/report/report.h"
 #include "os/view.h"
@@ -114,38 +112,19 @@ static void add_counts(const uint64_t counts[OS_WORDS], struct kmem_cache_stats 
 	STAT_EVENTS(SUM)
 }
 
+#define COPY(name, help) out->name = now.name;
+
 static void read_settings(struct kmem_cache *s, struct kmem_cache_stats *out)
 {
-	const struct slab_cache *slab = &s->sheaf.slab;
-	slab_flags_t flags = cache_debug_flags(s);
+	const struct slab_rest *rest = slab_rest(&s->sheaf.slab);
+	struct publish_settings now;
 
+	publish_read(&now, s);
+	STAT_SETTINGS(COPY)
 	strncpy(out->name, s->name, sizeof(out->name) - 1);
 	out->id = s->id;
-	out->object_size = slab->object_size;
-	out->slab_size = slab->size;
-	out->align = slab->align;
-	out->objs_per_slab = slab->oo.objects;
-	out->order = slab->oo.order;
-	out->sheaf_capacity = sheaf_capacity(&s->sheaf);
-	out->min_partial = os_load_relaxed(&slab->min_partial);
-	out->aliases = s->nr_names ? s->nr_names - 1 : 0;
-	out->hwcache_align = (s->flags & SLAB_HWCACHE_ALIGN) != 0;
-	out->reclaim_account = (s->flags & SLAB_RECLAIM_ACCOUNT) != 0;
-	out->account = (s->flags & SLAB_ACCOUNT) != 0;
-	out->ctor = slab->ctor != NULL;
-	out->destroyed = s->nr_names == 0;
-	out->limit_bytes = os_load_relaxed(&slab_rest(slab)->limit);
-	out->limit_failures = os_load_relaxed(&slab_rest(slab)->failures);
-	out->limit_barn_full = sheaf_capacity(&s->sheaf) ? barn_most_full(&s->sheaf) : 0;
-	out->set_by = os_load_relaxed(&slab_rest(slab)->set_by);
-	out->usersize = slab_rest(slab)->usersize;
-	out->destroy_by_rcu = (flags & SLAB_TYPESAFE_BY_RCU) != 0;
-	out->sanity_checks = (flags & SLAB_CONSISTENCY_CHECKS) != 0;
-	out->red_zone = (flags & SLAB_RED_ZONE) != 0;
-	out->poison = (flags & SLAB_POISON) != 0;
-	out->store_user = (flags & SLAB_STORE_USER) != 0;
-	out->trace = (flags & SLAB_TRACE) != 0;
-	out->failslab = (flags & SLAB_FAILSLAB) != 0;
+	out->limit_bytes = os_load_relaxed(&rest->limit);
+	out->limit_failures = os_load_relaxed(&rest->failures);
 }
 
 /* Everything but its slabs, which are added later. The cache is pinned. */

@@ -324,21 +324,21 @@ static void description_follows_the_cache(void **state)
 	assert_int_equal(head->pid, getpid());
 	assert_int_equal(published()->id, s->id);
 	assert_string_equal(published()->name, "held");
-	assert_int_equal(published()->sheaf_capacity, SHEAF);
+	assert_int_equal(published()->now.sheaf_capacity, SHEAF);
 	generation = published()->generation;
 	assert_int_equal(generation % 2, 0);
 	kmem_cache_set_sheaf_capacity(s, 100);
-	assert_int_equal(published()->sheaf_capacity, 100);
+	assert_int_equal(published()->now.sheaf_capacity, 100);
 	assert_int_equal(published()->generation, generation + 2);
 	kmem_cache_destroy(s);
 	assert_int_equal(published()->id, 0);
 	s = kmem_cache_create("shared", 72, NULL, 0);
 	alias = kmem_cache_create("alias", 70, NULL, 0);
 	if (alias == s) {
-		assert_int_equal(published()->aliases, 1);
+		assert_int_equal(published()->now.aliases, 1);
 		assert_int_equal(look(s).aliases, 1);
 		kmem_cache_destroy(alias);
-		assert_int_equal(published()->aliases, 0);
+		assert_int_equal(published()->now.aliases, 0);
 		names_are_listed_once();
 	}
 	for (int i = 0; head->nr_areas == 1 && i < 1000; i++) {

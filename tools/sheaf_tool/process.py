@@ -17,21 +17,23 @@ from . import shared
 from .errors import Failure
 from .forms import has_form
 
-MAGIC, VERSION = 0x6665616873, 9
+MAGIC, VERSION = 0x6665616873, 10
 HEAD = struct.Struct("<QIi7I")
 MAX_ROWS = 4096
 TEXT_AT = HEAD.size + 2 * MAX_ROWS
 # In the text: indices of words of a cache, the names of the words of the process, and where these are.
 INDICES = "total_objects", "slab_bytes", "peak_slab_bytes"
 TEXT_FORM = {"backend": str, "index": str, "options": str, "cpus": int, **{name: int for name in INDICES},
-             "process": [str], "process_at": int, "size_bits": int,
+             "process": [str], "process_at": int, "size_bits": int, "settings": int,
              "numbers": [{"name": str, "words": int, "help": str}]}
 # The events and words that are computed with.
 EVENTS = {"alloc_fastpath", "alloc_slowpath", "free_fastpath", "free_slowpath", "sheaf_refill", "sheaf_flush",
           "alloc_slab", "free_slab",
           "replace_empty_main", "replace_full_main"}
 MEMORY = {"used_bytes", "mapped_bytes", "peak_bytes", "free_bytes", "committed_bytes", "decay_ms", "decay_set_by"}
-CACHE = struct.Struct("<16IQ128s")
+CACHE = struct.Struct("<4IQ128s")  # settings follow
+# Those that are shown by name.
+SETTINGS = {"object_size", "sheaf_capacity", "min_partial", "destroyed", "limit_barn_full", "set_by"}
 WORDS = struct.Struct("<32Q")  # of one plane
 ALIASES = WORDS.size
 MAX_TEXT = 1 << 16  # bytes
@@ -39,12 +41,8 @@ MAX_PLANES = 2  # events choose words by the bits of 64
 MAIN, SPARE, BASES = 0, 1, 2
 MASK = (1 << 64) - 1
 
-HWCACHE_ALIGN, NO_SHEAVES, RECLAIM_ACCOUNT, ACCOUNT, TYPESAFE_BY_RCU = 0x1, 0x8, 0x10, 0x20, 0x40
-CTOR, DESTROYED = 1, 2  # in `state`
 LETTERS = {"F": 0x80, "Z": 0x100, "P": 0x200, "U": 0x400, "T": 0x800, "A": 0x1000,
            "G": 1 << 30, "S": 1 << 29, "Q": 1 << 28}
-# As /sys/kernel/slab has them.
-LETTER_NAMES = {"sanity_checks": "F", "red_zone": "Z", "poison": "P", "store_user": "U", "trace": "T", "failslab": "A"}
 SETTERS = "automatic", "program", "options", "tune"
 SET = "sheaf_capacity", "limit_barn_full", "limit_bytes", "min_partial"  # two bits each of set_by
 
@@ -173,7 +171,9 @@ class Process:
     def _fits(self) -> bool:
         """The text describes what this can compute with."""
         events = {number["name"] for number in self.text["numbers"] if number["words"]}
-        return (EVENTS <= events and MEMORY <= set(self.text["process"]) and 0 <= self.text["size_bits"] <= 64
+        self._settings = [number["name"] for number in self.text["numbers"][:max(0, self.text["settings"])]]
+        self._record = struct.Struct(f"{CACHE.format}{len(self._settings)}I")
+        return (EVENTS <= events and SETTINGS <= set(self._settings) and self._record.size <= self.slot and MEMORY <= set(self.text["process"]) and 0 <= self.text["size_bits"] <= 64
                 and 0 <= self.text["process_at"] <= MAX_TEXT + TEXT_AT
                 and all(0 <= self.text[name] < 32 * self.nr_planes for name in INDICES))
 
@@ -237,15 +237,15 @@ class Process:
         places = set(range(0, self.row, self.slot))
         for _ in range(100):
             before = self._bytes(at, self.row)
-            places = {place for place in places if CACHE.unpack_from(before, place)[1]}
+            places = {place for place in places if self._record.unpack_from(before, place)[1]}
             if not places:
                 break
             counters = self._counters(at)
             names = self._bytes(at + self._plane(), self.row)
             after = self._bytes(at, self.row)
             for place in sorted(places):
-                record = CACHE.unpack_from(before, place)
-                if record[0] % 2 == 0 and CACHE.unpack_from(after, place) == record:
+                record = self._record.unpack_from(before, place)
+                if record[0] % 2 == 0 and self._record.unpack_from(after, place) == record:
                     caches.append(self._describe(record, *self._sum(counters, place)))
                     caches[-1].alias_names = _lines(names[place:place + ALIASES])
                     places.remove(place)
@@ -275,23 +275,13 @@ class Process:
         return sums, pops, pushes
 
     def _describe(self, record: tuple, words: list[int], pops: int, pushes: int) -> Cache:
-        (_, identity, flags, object_size, slab_size, align, objects, order, capacity,
-         min_partial, aliases, state, usersize, barn_full, set_by, _, limit, name) = record
+        _, identity, flags, _, limit, name, *values = record
         counters = {name: sum([words[i] for i in chosen]) & MASK for name, chosen in self._events}
         counters["alloc_fastpath"] += pops
         counters["free_fastpath"] += pushes  # negative if objects were taken in bulk, which sums count
-        settings = {"object_size": object_size, "slab_size": slab_size, "align": align,
-                    "objs_per_slab": objects, "order": order, "sheaf_capacity": capacity,
-                    "min_partial": min_partial, "aliases": aliases,
-                    "hwcache_align": int(bool(flags & HWCACHE_ALIGN)),
-                    "reclaim_account": int(bool(flags & RECLAIM_ACCOUNT)),
-                    "account": int(bool(flags & ACCOUNT)), "ctor": int(bool(state & CTOR)),
-                    "destroyed": int(bool(state & DESTROYED)),
-                    "usersize": usersize, "destroy_by_rcu": int(bool(flags & TYPESAFE_BY_RCU)),
-                    **{key: int(bool(flags & LETTERS[letter])) for key, letter in LETTER_NAMES.items()},
-                    "limit_barn_full": barn_full, "limit_bytes": limit, "set_by": set_by}
+        settings = {**dict(zip(self._settings, values)), "limit_bytes": limit}
         total, slab_bytes, peak = (words[self.text[name]] & MASK for name in (
             "total_objects", "slab_bytes", "peak_slab_bytes"))
-        gauges = _gauges(counters, total, slab_bytes, peak, object_size)
+        gauges = _gauges(counters, total, slab_bytes, peak, settings["object_size"])
         letters = "".join(letter for letter, flag in LETTERS.items() if flags & flag)
         return Cache(_text(name), identity, settings, gauges, counters, letters=letters)
