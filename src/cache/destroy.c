@@ -133,15 +133,6 @@ static void finish_retired(struct kmem_cache *s)
 	}
 }
 
-/* Empty a cache that no thread uses; false: objects are in use. A thread that pins the cache may
- * hold an empty slab, which is not returned then. */
-static bool make_empty(struct kmem_cache *s)
-{
-	list_wait_unpinned(s);
-	finish_retired(s);
-	return cache_give_up_free(s) == 0 && !guard_live(&s->sheaf.slab, NULL, 0);
-}
-
 /* Drop one name. Returns true if it was the last one: no thread can get the cache after that. */
 static bool give_up_name(struct kmem_cache *s)
 {
@@ -170,7 +161,10 @@ SHEAF_PUBLIC void kmem_cache_destroy(struct kmem_cache *s)
 {
 	if (!s || !give_up_name(s))
 		return;
-	if (make_empty(s))
+	/* A thread that pins the cache may hold an empty slab, which is not returned then. */
+	list_wait_unpinned(s);
+	finish_retired(s);
+	if (!cache_give_up_free(s) && !guard_live(&s->sheaf.slab, NULL, 0))
 		release(s);
 	else
 		report_live(s);

@@ -21,18 +21,14 @@ bool cache_read_counts(struct kmem_cache *s, uint64_t words[OS_WORDS])
 	return any != 0;
 }
 
-static bool is_of(const struct destroyed_stats *entry, const struct kmem_cache *s)
-{
-	return entry->object_size == s->sheaf.slab.object_size &&
-	       entry->slab_size == s->sheaf.slab.size;
-}
-
 /* For this cache; NULL: for all of this name. */
 static struct destroyed_stats *find_entry(const struct kmem_cache *s, const char *name)
 {
 	struct destroyed_stats *entry = list.first;
 
-	while (entry && (strcmp(entry->name, name) != 0 || (s && !is_of(entry, s))))
+	while (entry && (strcmp(entry->name, name) != 0 ||
+			 (s && (entry->object_size != s->sheaf.slab.object_size ||
+				entry->slab_size != s->sheaf.slab.size))))
 		entry = entry->next;
 	return entry;
 }
@@ -50,13 +46,6 @@ static struct destroyed_stats *make_entry(const char *name)
 	list.nr++;
 	os_store_release(&list.first, entry);
 	return entry;
-}
-
-static struct destroyed_stats *others(void)
-{
-	struct destroyed_stats *entry = find_entry(NULL, DESTROYED_OTHERS);
-
-	return entry ? entry : make_entry(DESTROYED_OTHERS);
 }
 
 static void add(struct destroyed_stats *entry, const struct kmem_cache *s, const uint64_t *words)
@@ -82,8 +71,10 @@ void destroyed_stats_add(struct kmem_cache *s)
 	if (!s->sheaf.slab.counted || !cache_read_counts(s, words))
 		return;
 	entry = find_entry(s, s->name);
+	if (!entry && list.nr >= DESTROYED_ENTRIES)
+		entry = find_entry(NULL, DESTROYED_OTHERS);
 	if (!entry)
-		entry = list.nr < DESTROYED_ENTRIES ? make_entry(s->name) : others();
+		entry = make_entry(list.nr < DESTROYED_ENTRIES ? s->name : DESTROYED_OTHERS);
 	if (entry)
 		add(entry, s, words);
 }

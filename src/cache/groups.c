@@ -3,7 +3,6 @@
 
 #include "cache/account.h"
 #include "cache/block.h"
-#include "cache/list.h"
 #include "os/sized.h"
 #include "page/page.h"
 
@@ -109,12 +108,6 @@ SHEAF_PUBLIC struct kmem_group *kmem_group_of(const void *object)
 
 /* --- charging later --------------------------------------------------------------------------- */
 
-/* Frees of kmalloc()'s plain caches look for no number. */
-static bool is_never_charged(const struct kmem_cache *s)
-{
-	return s->flags & CACHE_KMALLOC && !cache_is_accounted(s);
-}
-
 static bool charge_block(struct block *block, gfp_t flags)
 {
 	void *start = block->start;
@@ -122,8 +115,9 @@ static bool charge_block(struct block *block, gfp_t flags)
 
 	if (number_of_group(start))
 		return true;
+	/* Frees of kmalloc()'s plain caches look for no number. */
 	if (block->kind == BLOCK_OBJECT)
-		return is_never_charged(block->cache) ||
+		return (block->cache->flags & CACHE_KMALLOC && !cache_is_accounted(block->cache)) ||
 		       account_taken(block->cache, flags, 1, &start);
 	number = account_wanted(&kmalloc_large, flags);
 	return !number || large_own(start, block->size, flags, number);

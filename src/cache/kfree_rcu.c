@@ -152,14 +152,6 @@ static OS_COLD void retire_slow(struct kmem_cache *s, void *object, size_t offse
 	cache_leave();
 }
 
-/* The cache to which an object at this address belongs, by its page; or NULL. */
-static struct kmem_cache *owner_of(const void *object)
-{
-	struct slab_cache *owner = page_owner(object);
-
-	return owner ? cache_of_slab(owner) : NULL;
-}
-
 static OS_COLD void retire_other(void *object, size_t offset)
 {
 	if (!ZERO_OR_NULL_PTR(object))
@@ -249,7 +241,8 @@ static void retire_or_wait(struct kmem_cache *s, void *object)
 
 static OS_NOINLINE void retire_sleeping(void *object)
 {
-	struct kmem_cache *s = owner_of(object);
+	struct slab_cache *owner = page_owner(object);
+	struct kmem_cache *s = owner ? cache_of_slab(owner) : NULL;
 
 	if (ZERO_OR_NULL_PTR(object) || (s && push_called(s, object)))
 		return;

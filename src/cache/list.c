@@ -248,17 +248,19 @@ struct kmem_cache *list_next(struct kmem_cache *s)
 	return list_next_if(s, NULL);
 }
 
-bool list_pin(struct kmem_cache *s)
+bool list_pin(struct kmem_cache *s, const char *call)
 {
 	bool known;
 
-	if (!s)
-		return false;
 	os_lock(&caches.lock);
-	known = !s->ending;
+	known = s && !s->ending;
 	if (known)
 		pin(s);
 	os_unlock(&caches.lock);
+	if (!known) {
+		cache_report_unusable(s, call);
+		os_report_kept();
+	}
 	return known;
 }
 

@@ -50,8 +50,8 @@ struct kmem_cache *list_next_if(struct kmem_cache *s, bool (*wanted)(const struc
 /* The cache of the bit with this number (MARKS-F5), pinned. NULL: it is being destroyed, or was; or
  * *lost: it is not known. */
 struct kmem_cache *list_pin_marked(uint64_t number, bool *lost);
-/* Returns false if it is NULL or being destroyed. */
-bool list_pin(struct kmem_cache *s);
+/* False, after a report: it is NULL or being destroyed. */
+bool list_pin(struct kmem_cache *s, const char *call);
 void list_unpin(struct kmem_cache *s);
 /* In a forked child, by its only thread: threads that pinned caches have vanished. */
 void list_after_fork(void);

@@ -130,13 +130,6 @@ static unsigned int visit_cache(struct pass *pass, struct kmem_cache *s, unsigne
 	return work + count_kept(pass, &s->sheaf.slab);
 }
 
-static uint32_t pass_ms(void)
-{
-	uint32_t ms = PASS_MS(os_load_relaxed(&os_options.decay));
-
-	return ms > LEAST_PASS_MS ? ms : LEAST_PASS_MS;
-}
-
 static bool pass_is_due(enum house_pass which, uint32_t passed)
 {
 	if (which == PASS_ROWS)
@@ -145,7 +138,8 @@ static bool pass_is_due(enum house_pass which, uint32_t passed)
 		return passed >= SOFT_PASS_MS;
 	if (sheaf_budget_is_over())
 		return passed >= OVER_PASS_MS;
-	return !os_load_relaxed(&os_options.decay_never) && passed >= pass_ms();
+	return !os_load_relaxed(&os_options.decay_never) && passed >= LEAST_PASS_MS &&
+	       passed >= PASS_MS(os_load_relaxed(&os_options.decay));
 }
 
 static void begin_passes(uint32_t now)

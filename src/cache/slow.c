@@ -197,14 +197,6 @@ bool cache_check_node(struct kmem_cache *s, gfp_t flags, int *node)
 	return !(flags & __GFP_THISNODE);
 }
 
-/* Only the fast path counts down to the next sample, so this call draws a number of its own. */
-static void *alloc_node_sample(struct kmem_cache *s, gfp_t flags)
-{
-	if (cache_is_checked(s) || flags & __GFP_THISNODE || !cache_guards_next(s))
-		return NULL;
-	return cache_alloc_guarded(s);
-}
-
 static void *alloc_node(struct kmem_cache *s, gfp_t flags, int node)
 {
 	void *object = NULL;
@@ -215,7 +207,9 @@ static void *alloc_node(struct kmem_cache *s, gfp_t flags, int node)
 	if (node == NUMA_NO_NODE)
 		return cache_alloc_slow(s, flags, false);
 	reclaim_if_above_soft(flags);
-	object = alloc_node_sample(s, flags);
+	/* Only the fast path counts down to the next sample: this call draws its own number. */
+	if (!cache_is_checked(s) && !(flags & __GFP_THISNODE) && cache_guards_next(s))
+		object = cache_alloc_guarded(s);
 	if (object)
 		return cache_finish(s, object, flags);
 	if (sheaf_capacity(&s->sheaf) && (unsigned int)node == os_node())

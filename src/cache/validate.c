@@ -87,11 +87,9 @@ SHEAF_PUBLIC int kmem_cache_validate(struct kmem_cache *s)
 {
 	int faults = -EINVAL;
 
-	if (list_pin(s)) {
+	if (list_pin(s, "kmem_cache_validate")) {
 		faults = cache_validate(s);
 		list_unpin(s);
-	} else {
-		cache_report_unusable(s, "kmem_cache_validate");
 	}
 	cache_leave();
 	return faults;

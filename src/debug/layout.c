@@ -9,7 +9,6 @@
 
 #include "debug/zones.h"
 #include "os/memory_tools.h"
-#include "os/options/options.h"
 #include "page/pool.h"
 
 #define LEFT	  16u

@@ -10,7 +10,6 @@
 #include "os/atomic.h"
 #include "os/machine.h"
 #include "os/report/record.h"
-#include "os/report/report.h"
 
 #define LINE "============================================================================="
 #define THIN "-----------------------------------------------------------------------------"

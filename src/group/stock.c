@@ -114,16 +114,11 @@ static bool is_below(const struct kmem_group *g, uint32_t number)
 	return up;
 }
 
-static bool stock_is_of(const struct kmem_group *g, uint64_t word)
-{
-	return (uint32_t)word && is_below(g, stock_number(word));
-}
-
 #define slots_for_each(s) for (struct section_slots *s = stocks; s < stocks + STOCK_SLOTS; s++)
 
-static uint64_t bytes_in(const struct kmem_group *g, uint64_t word)
+static uint32_t bytes_in(const struct kmem_group *g, uint64_t word)
 {
-	return stock_is_of(g, word) ? (uint32_t)word : 0;
+	return (uint32_t)word && is_below(g, stock_number(word)) ? (uint32_t)word : 0;
 }
 
 /* Of a group without groups below it. */
@@ -170,7 +165,7 @@ static void take_row(const struct kmem_group *g, const struct section_slots *s, 
 	for (unsigned int i = 0; i < STOCK_CELLS && taken->n < MOST_TAKEN; i++) {
 		uint64_t *word = &words_of(s, row)[i];
 
-		if (!stock_is_of(g, os_load_relaxed(word)))
+		if (!bytes_in(g, os_load_relaxed(word)))
 			continue;
 		os_assert(os_peek(&s->stop)); /* STOCK-T4 */
 		taken->at[taken->n].word = word;
@@ -217,22 +212,12 @@ static void drain_words(const struct kmem_group *g)
 	}
 }
 
-static bool has_stock(const struct kmem_group *g, const struct section_slots *s, unsigned int row)
-{
-	for (unsigned int i = 0; i < STOCK_CELLS; i++)
-		if (stock_is_of(g, os_load_relaxed(&words_of(s, row)[i])))
-			return true;
-	return false;
-}
-
 static void drain_locked_row(const struct kmem_group *g, const struct section_slots *s,
 			     unsigned int row)
 {
 	struct slot *slot = slot_of_row(s->handle, row);
 	struct taken taken = {.n = 0};
 
-	if (!has_stock(g, s, row))
-		return;
 	while (os_exchange(&slot->lock, 1))
 		os_sleep_briefly();
 	take_row(g, s, row, &taken);

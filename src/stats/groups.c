@@ -87,14 +87,6 @@ static void link_tree(struct group_table *table)
 
 /* --- objects ---------------------------------------------------------------------------------- */
 
-static uint32_t row_of_group(const struct group_table *table, uint32_t number)
-{
-	const struct kmem_group *g = account_living(number);
-	uint32_t row = find_id(table, g->id);
-
-	return table->groups[row].group == g ? row : 0;
-}
-
 static struct group_part *part_of(struct group_table *table, uint32_t row,
 				  const struct slab_cache *cache)
 {
@@ -122,9 +114,13 @@ static void add_bytes_to_row(void *data, const struct slab_cache *cache, uint64_
 			     uint32_t number)
 {
 	struct group_table *table = data;
-	uint32_t row = row_of_group(table, number);
-	struct group_part *part = part_of(table, row, cache);
+	const struct kmem_group *g = account_living(number);
+	uint32_t row = find_id(table, g->id);
+	struct group_part *part;
 
+	if (table->groups[row].group != g)
+		row = 0;
+	part = part_of(table, row, cache);
 	if (!part) {
 		table->left_out++;
 		return;

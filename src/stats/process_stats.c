@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "cache/block.h"
-#include "cache/housekeeping.h"
 #include "cache/shrinkers.h"
 #include "os/atomic.h"
 #include "os/counters.h"

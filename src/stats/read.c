@@ -187,11 +187,8 @@ SHEAF_PUBLIC int __kmem_cache_stats(struct kmem_cache *s, struct kmem_cache_stat
 	struct kmem_cache_stats all;
 
 	memset(out, 0, size);
-	if (!list_pin(s)) {
-		cache_report_unusable(s, "kmem_cache_stats");
-		os_report_kept();
+	if (!list_pin(s, "kmem_cache_stats"))
 		return -EINVAL;
-	}
 	stats_read_cache(s, &all);
 	list_unpin(s);
 	stats_copy(out, size, &all, sizeof(all));

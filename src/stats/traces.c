@@ -180,11 +180,8 @@ static int check_cache(struct kmem_cache *s)
 {
 	bool knows;
 
-	if (!list_pin(s)) {
-		cache_report_unusable(s, "kmem_cache_print_traces");
-		os_report_kept();
+	if (!list_pin(s, "kmem_cache_print_traces"))
 		return -EINVAL;
-	}
 	knows = cache_knows_users(s);
 	list_unpin(s);
 	return knows ? 0 : -ENOTSUP;

@@ -233,7 +233,7 @@ static void *look_at(void *cache)
 {
 	struct kmem_cache *s = cache;
 
-	CHECK(list_pin(s));
+	CHECK(list_pin(s, "kmem_cache_verify"));
 	slab_for_each_held(&s->sheaf.slab, hold, NULL);
 	list_unpin(s);
 	return NULL;

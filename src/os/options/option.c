@@ -42,18 +42,11 @@ static unsigned int distance_to(const struct os_option *option, const char *word
 	return distance(word, sign ? (size_t)(sign - word) + 1 : length, option->name);
 }
 
-/* Distant names are not misspellings: up to a third of the letters may be wrong. */
-static bool is_near(const struct os_option *option, unsigned int d, size_t length)
-{
-	size_t longer = strlen(option->name);
-
-	return d <= (longer > length ? longer : length) / 3;
-}
-
 static void report_unknown(const char *word, size_t length)
 {
 	const struct os_option *nearest = &os_option_table[0];
 	unsigned int best = ~0u;
+	size_t longer;
 
 	for (size_t i = 0; i < OS_NR_OPTIONS; i++) {
 		unsigned int d = distance_to(&os_option_table[i], word, length);
@@ -63,7 +56,9 @@ static void report_unknown(const char *word, size_t length)
 			nearest = &os_option_table[i];
 		}
 	}
-	if (is_near(nearest, best, length))
+	/* Distant names are not misspellings: up to a third of the letters may be wrong. */
+	longer = strlen(nearest->name) > length ? strlen(nearest->name) : length;
+	if (best <= longer / 3)
 		os_report_later("SHEAF_OPTIONS: unknown option \"%.*s\" ignored; did you mean "
 				"\"%s%s\"?",
 				(int)length, word, nearest->name, nearest->most ? "N" : "");
