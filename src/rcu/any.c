@@ -15,9 +15,12 @@
  * few objects. */
 #define CAPACITY 252
 #define BYTES	 (SHEAF_HEADER + CAPACITY * sizeof(void *))
-/* Bytes in one of a sheaf's units: 32 bits of them count 256 GiB. */
-#define UNIT 64u
-#define MIB  (1u << 20)
+/* Bytes in one of a sheaf's units. An object of more than 128 GiB counts as that: the sum of a
+ * sheaf has 32 bits, and is less than half of what they hold before the last object (is_heavy()).
+ */
+#define UNIT	   64u
+#define MOST_UNITS (UINT32_MAX / 2)
+#define MIB	   (1u << 20)
 /*
  * The part of rcu_limit that a sheaf may hold while it is being filled: together, at most an eighth
  * of the limit has no number. Half: a quarter. Double: sheaves of half as many large blocks. Not
@@ -58,7 +61,9 @@ static struct rcu_any *any_of(const struct grace *grace)
 /* The bytes of memory of an object, in units. */
 static uint32_t units_of(const struct rcu_any *any, const void *object)
 {
-	return (uint32_t)((any->ops->size_of(object) + UNIT - 1) / UNIT);
+	size_t units = (any->ops->size_of(object) + UNIT - 1) / UNIT;
+
+	return (uint32_t)(units < MOST_UNITS ? units : MOST_UNITS);
 }
 
 static struct sheaf *new_sheaf(void)

@@ -23,6 +23,7 @@
 #include "page/map.h"
 #include "page/pool.h"
 #include "percpu/sheaf.h"
+#include "rcu/any.h"
 #include "rcu/rcu_free.h"
 
 enum {
@@ -482,6 +483,48 @@ static void large_blocks_do_not_stay(void **state)
 	assert_true(map_bytes() == before);
 }
 
+static size_t nr_freed;
+
+static size_t size_of_huge(const void *pointer)
+{
+	(void)pointer;
+	return (size_t)256 << 30;
+}
+
+static void count_freed(size_t n, void **pointers, const char *call)
+{
+	(void)pointers, (void)call;
+	nr_freed += n;
+}
+
+/* Of a provider whose blocks have more bytes than a sheaf can count. */
+static void huge_blocks_are_counted(void **state)
+{
+	static const struct rcu_any_ops huge = {size_of_huge, count_freed};
+	static struct sheaf_rcu_ops second;
+	struct grace *grace;
+	uint64_t before;
+	int blocks[3];
+
+	(void)state;
+	second = by_hand_ops;
+	kvfree_rcu_barrier();
+	before = grace_bytes();
+	os_lock(&caches.lock);
+	grace = grace_of(&second);
+	assert_true(grace && rcu_any_init(grace, &huge));
+	os_unlock(&caches.lock);
+	capture_begin(&captured);
+	for (unsigned int i = 0; i < 3; i++) {
+		assert_true(rcu_any_free(grace, &blocks[i], RCU_NO_HEAD));
+		assert_true(grace_bytes() - before > (uint64_t)(i + 1) << 36);
+	}
+	rcu_any_barrier(grace, false);
+	capture_end(&captured);
+	assert_int_equal(nr_freed, 3);
+	assert_int_equal(grace_bytes(), before);
+}
+
 int test_structures(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -496,6 +539,7 @@ int test_structures(void)
 		cmocka_unit_test(double_frees_of_waiting_slabs),
 		cmocka_unit_test(large_blocks_do_not_stay),
 		cmocka_unit_test(nothing_is_lost_without_memory),
+		cmocka_unit_test(huge_blocks_are_counted),
 	};
 
 	clock_stands = true;
