@@ -56,14 +56,16 @@ void page_forget_returning(void)
 		page_limit.last_looks = 0;
 }
 
-bool page_may_grow(size_t pages)
+size_t page_room(void)
 {
-	return os_load_relaxed(&page_limit.held) + pages <= os_load_relaxed(&page_limit.hard);
+	size_t held = os_load_relaxed(&page_limit.held), hard = os_load_relaxed(&page_limit.hard);
+
+	return held < hard ? hard - held : 0;
 }
 
 void page_count_failure(size_t pages)
 {
-	if (!page_may_grow(pages))
+	if (pages > page_room())
 		os_fetch_add_relaxed(&page_limit.failures, 1);
 }
 

@@ -116,8 +116,8 @@ static inline bool page_sees_last_look(void)
 	return os_load_relaxed(&page_limit.last_looks);
 }
 
-/* False: the hard limit would refuse this many pages now. */
-bool page_may_grow(size_t pages);
+/* How many pages more the hard limit allows now. */
+size_t page_room(void);
 /* An allocation of this many pages returns NULL: count it, if the limit is the reason. */
 void page_count_failure(size_t pages) OS_COLD;
 

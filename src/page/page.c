@@ -111,7 +111,7 @@ static struct chunk *take_run(struct range *range, unsigned int order, unsigned 
 			}
 			range_relist(range, chunk);
 		}
-	if (!page_may_grow((size_t)1 << order))
+	if ((size_t)1 << order > page_room())
 		return NULL;
 	chunk = range_grow(range);
 	if (!chunk)
@@ -126,47 +126,62 @@ static struct chunk *take_run(struct range *range, unsigned int order, unsigned 
  * double: the lock is held twice as long. */
 #define WIDE_LOOK 64
 
-static bool all_free(const struct range *range, size_t first, unsigned int n)
+/* Clean pages in n chunks from this one on, of which the last ones may not be there yet; SIZE_MAX:
+ * one has pages in use. */
+static size_t clean_in(const struct range *range, size_t first, unsigned int n)
 {
-	for (unsigned int i = 0; i < n; i++)
-		if (range_chunk(range, first + i)->nr_free != CHUNK_PAGES)
-			return false;
-	return true;
+	size_t clean = (size_t)n * CHUNK_PAGES;
+
+	for (size_t i = first; i < first + n && i < range->nr_chunks; i++) {
+		if (range_chunk(range, i)->nr_free != CHUNK_PAGES)
+			return SIZE_MAX;
+		clean -= range_chunk(range, i)->nr_dirty;
+	}
+	return clean;
 }
 
-/* The first of n free chunks that are neighbours, aligned to n; or SIZE_MAX. If WIDE_LOOK chunks
- * have none, the range grows, and the next call looks at others. */
+/* Hold them all; false: one is in use, or there is no room below the hard limit. */
+static bool hold_wide(const struct range *range, size_t first, unsigned int n, size_t room)
+{
+	size_t clean = clean_in(range, first, n);
+
+	return !clean || (clean != SIZE_MAX && clean <= room && page_hold(clean));
+}
+
+/* The first of n free chunks that are neighbours, aligned to n, and now held; or SIZE_MAX. If
+ * WIDE_LOOK chunks have none, the range grows, and the next call looks at others. */
 static size_t find_wide(struct range *range, unsigned int n)
 {
 	size_t places = range->nr_chunks / n, from = os_load_relaxed(&range->wide) / n,
 	       looks = WIDE_LOOK / n;
+	size_t first = range->nr_chunks / n * n, room = page_room();
 	struct chunk *chunk;
 
 	for (size_t i = 0; i < looks && i < places; i++)
-		if (all_free(range, (from + i) % places * n, n))
+		if (hold_wide(range, (from + i) % places * n, n, room))
 			return (from + i) % places * n;
 	if (places)
 		os_store_relaxed(&range->wide, (uint32_t)((from + looks) % places * n));
-	if (!page_may_grow((size_t)n * CHUNK_PAGES))
+	if (!hold_wide(range, first, n, room) && !hold_wide(range, first += n, n, room))
 		return SIZE_MAX;
-	do {
+	while (range->nr_chunks < first + n) {
 		chunk = range_grow(range);
-		if (!chunk)
+		if (!chunk) {
+			page_hold_less(clean_in(range, first, n));
 			return SIZE_MAX;
+		}
 		range_relist(range, chunk);
-	} while (range->nr_chunks % n || !all_free(range, range->nr_chunks - n, n));
-	return range->nr_chunks - n;
+	}
+	return first;
 }
 
 /* As take_run(), for a run of several chunks. */
 static struct chunk *take_wide(struct range *range, unsigned int order)
 {
 	unsigned int n = 1u << (order - PAGE_MAX_ORDER);
-	size_t first = find_wide(range, n), clean = 0;
+	size_t first = find_wide(range, n);
 
-	for (unsigned int i = 0; first != SIZE_MAX && i < n; i++)
-		clean += CHUNK_PAGES - range_chunk(range, first + i)->nr_dirty;
-	if (first == SIZE_MAX || (clean && !page_hold(clean)))
+	if (first == SIZE_MAX)
 		return NULL;
 	for (unsigned int i = 0; i < n; i++) {
 		struct chunk *chunk = range_chunk(range, first + i);

@@ -39,8 +39,8 @@ BUGS = [
     Bug("freed-pages-keep-their-slab", "src/page/page.c", "\tdisown(slab, order);\n\tgive_run(slab, order, RUN_USED);",
         "\tgive_run(slab, order, RUN_USED);", "page-2-nodes"),
     Bug("mapping-stays", "src/page/map.c", "\t\tmap_unmap(block, map_node_of(entry));\n", "", "page-2-nodes"),
-    Bug("wide-run-over-others", "src/page/page.c", "\t\tif (range_chunk(range, first + i)->nr_free != CHUNK_PAGES)\n\t\t\treturn false;",
-        "\t\tif (!range_chunk(range, first + i)->nr_free)\n\t\t\treturn false;", "page-1-node"),
+    Bug("wide-run-over-others", "src/page/page.c", "\t\tif (range_chunk(range, i)->nr_free != CHUNK_PAGES)\n\t\t\treturn SIZE_MAX;",
+        "\t\tif (!range_chunk(range, i)->nr_free)\n\t\t\treturn SIZE_MAX;", "page-1-node"),
     Bug("wide-search-without-progress", "src/page/page.c",
         "\t\tos_store_relaxed(&range->wide, (uint32_t)((from + looks) % places * n));\n", "\t\t;\n", "page-1-node"),
     # src/slab/

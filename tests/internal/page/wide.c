@@ -157,12 +157,68 @@ static void at_the_hard_limit(void **state)
 	assert_int_equal(page_usage().used, before.used);
 }
 
+static void limit_to(size_t held)
+{
+	page_set_limits(0, held << OS_PAGE_SHIFT);
+}
+
+/* LIMIT-H2: the search begins at a run that the limit refuses; another one is held already. */
+static void a_held_run_is_found_at_the_hard_limit(void **state)
+{
+	struct slab *held;
+
+	(void)state;
+	page_trim();
+	take(0, PAIR);
+	take(1, PAIR);
+	held = runs[1].slab;
+	give(1, page_free);
+	give(0, page_free_to_system);
+	limit_to(os_load_relaxed(&page_limit.held));
+	take(0, PAIR);
+	assert_ptr_equal(runs[0].slab, held);
+	page_set_limits(0, 0);
+	give(0, page_free_to_system);
+}
+
+/* Of a run at the end of the range, only new chunks count; a run that is refused makes none. */
+static void a_half_at_the_end_is_held_already(void **state)
+{
+	static struct slab *fill[FILL];
+	uint32_t before = ranges[0].nr_chunks;
+	unsigned int n = 0;
+	size_t held;
+
+	(void)state;
+	while (ranges[0].nr_chunks == before || ranges[0].nr_chunks % 2 == 0) {
+		assert_true(n < FILL);
+		assert_non_null(fill[n++] = page_alloc(0, PAGE_MAX_ORDER));
+	}
+	before = ranges[0].nr_chunks;
+	page_free(fill[--n], PAGE_MAX_ORDER);
+	held = os_load_relaxed(&page_limit.held);
+	limit_to(held + CHUNK_PAGES - 1);
+	assert_null(page_alloc(0, PAIR));
+	assert_int_equal(os_load_relaxed(&page_limit.held), held);
+	assert_int_equal(ranges[0].nr_chunks, before);
+	limit_to(held + CHUNK_PAGES);
+	take(0, PAIR);
+	assert_int_equal(number_of(runs[0].slab) / CHUNK_PAGES, before - 1);
+	assert_int_equal(os_load_relaxed(&page_limit.held), held + CHUNK_PAGES);
+	page_set_limits(0, 0);
+	give(0, page_free);
+	while (n)
+		page_free(fill[--n], PAGE_MAX_ORDER);
+}
+
 int test_wide(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(random_runs),
+		cmocka_unit_test(a_half_at_the_end_is_held_already),
 		cmocka_unit_test(free_neighbours_are_found),
 		cmocka_unit_test(at_the_hard_limit),
+		cmocka_unit_test(a_held_run_is_found_at_the_hard_limit),
 	};
 
 	return cmocka_run_group_tests_name("wide", tests, setup, NULL);
