@@ -267,6 +267,20 @@ static void new_limited(void)
 	w.s = kmem_cache_create("objects", 200, &args, 0);
 }
 
+/* A slab of it has several chunks. */
+static void new_wide(void)
+{
+	w.s = make("wide", 3 << 20, 0);
+}
+
+static int alloc_wide(void)
+{
+	w.p[0] = kmem_cache_alloc(w.s, GFP_KERNEL);
+	if (w.p[0])
+		memset(w.p[0], 1, 3 << 20);
+	return all_or_nothing(w.p[0]);
+}
+
 static int alloc_nolock(void)
 {
 	w.p[0] = kmem_cache_alloc_nolock(w.s, 0);
@@ -496,6 +510,9 @@ const struct scene slab_scenes[] = {
 	{"kmem_cache_alloc, constructor", .prepare = new_constructed, .call = alloc},
 	{"kmem_cache_alloc, limit", .prepare = new_limited, .call = alloc},
 	{"kmem_cache_alloc, many", .prepare = new_cache, .call = alloc_many},
+	{"kmem_cache_alloc, 3 MiB", .prepare = new_wide, .call = alloc_wide},
+	{"kmem_cache_free, 3 MiB", .prepare = new_wide, .ready = one_object, .call = free_one,
+	 .never_fails = true},
 	{"kmem_cache_zalloc", .prepare = new_cache, .call = zalloc},
 	{"kmem_cache_alloc_node", .prepare = new_cache, .call = alloc_node},
 	{"kmem_cache_alloc_node, limit", .options = "numa=fake=2", .prepare = new_limited,
