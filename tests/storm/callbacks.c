@@ -167,6 +167,10 @@ static void in_call(void)
 
 /* --- signals: what rule R8 of docs/design.md allows ------------------------------------------- */
 
+struct retired {
+	struct kvfree_rcu_head rcu;
+};
+
 static void arm(const struct worker *w)
 {
 	const struct itimerspec once = {.it_value.tv_nsec = SIGNAL_US * 1000};
@@ -189,6 +193,9 @@ static void on_signal(int number)
 			mix_fail("the sheaf of a handler lacks objects", w->sheaf);
 	} else if (w->signals % 3) {
 		object = kmem_cache_alloc_nolock(s, 0);
+		/* If there is no room for the pointer, it is still in use. */
+		if (w->signals % 5 == 0 && !kmem_cache_free_rcu_nolock(s, object))
+			object = NULL;
 	} else {
 		object = kmalloc_nolock(8u << w->signals / 3 % 9, __GFP_ZERO, NUMA_NO_NODE);
 	}
@@ -200,7 +207,10 @@ static void on_signal(int number)
 	}
 	if (object) {
 		mix_unstamp(object);
-		kfree_nolock(object);
+		if (w->signals % 4)
+			kfree_nolock(object);
+		else
+			kfree_rcu_nolock((struct retired *)object, rcu);
 	}
 	if (sheaf_explain_fault(&object, NULL))
 		mix_fail("no fault", &object);
