@@ -9,7 +9,9 @@
  * Each NULL is checked against a model. An object is busy if it was in use, or a call with it was
  * in progress, at any time since the failed call began. Then no slab without busy objects may
  * exist, in any cache from which no other fibre allocated meanwhile; in the failed call's own
- * cache, no object that is not busy. When everything is quiet, no free page is held, either.
+ * cache, no object that is not busy. But a call that charges may have made a slab, and then found
+ * no memory for the slab's owners: its object is free again. When everything is quiet, no free page
+ * is held, either.
  *
  * And a failure costs little if nothing was freed since the last one, however many caches there
  * are.
@@ -150,7 +152,7 @@ static void check_cache(unsigned int i, const struct window *window, bool own)
 {
 	struct slab_cache *cache = &made[i]->sheaf.slab;
 	static unsigned char busy[MOST_PAGES];
-	unsigned int nr_busy = 0, nr_all = 0;
+	unsigned int nr_busy = 0, nr_all = 0, nr_passed = 0;
 	struct slab *slabs[MOST_NODES];
 	size_t n[MOST_NODES];
 
@@ -166,6 +168,9 @@ static void check_cache(unsigned int i, const struct window *window, bool own)
 	for (unsigned int node = 0; node < now.config.nodes; node++) {
 		for (struct slab *slab = slabs[node]; slab < slabs[node] + n[node]; slab++) {
 			if (slab->cache != cache || slab->state & SLAB_TAIL)
+				continue;
+			if (own && i == CHARGED && !busy[page_of(page_address(slab))] &&
+			    !nr_passed++)
 				continue;
 			nr_all += slab_order_of(cache, slab->state).objects;
 			if (!busy[page_of(page_address(slab))])
