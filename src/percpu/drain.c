@@ -166,19 +166,38 @@ static void wait_in_hand(struct sheaf_cache *cache)
 	}
 }
 
+static void flush_one(struct sheaf_cache *cache, struct sheaf *sheaf)
+{
+	sheaf_harvest(cache, sheaf);
+	sheaf_flush_and_release(cache, sheaf);
+}
+
 static void flush_list(struct sheaf_cache *cache, struct sheaf *list)
 {
-	struct sheaf *next;
-
-	for (; list; list = next) {
+	for (struct sheaf *next; list; list = next) {
 		next = list->next;
-		sheaf_harvest(cache, list);
-		sheaf_flush_and_release(cache, list);
+		flush_one(cache, list);
+	}
+}
+
+/* A row is idle, but other CPUs of the node may use the cache: one of its sheaves that is neither
+ * full nor empty becomes the partial sheaf of this CPU. */
+static void hand_on_or_flush(struct drain *drain, struct sheaf *taken)
+{
+	struct sheaf_cache *cache = drain->cache;
+
+	if (drain->rows && taken_place_of(taken) < TAKEN_REMOTE &&
+	    os.node_of_row[taken_row(taken)] == os_node() && !barn_has_partial(cache) &&
+	    sheaf_size(taken) < taken->capacity) {
+		sheaf_check_newest(cache, taken, EARLIER_FREE);
+		sheaf_hand_over(cache, taken);
+	} else {
+		flush_one(cache, taken);
 	}
 }
 
 /* The counts that their slots show will shortly be in the sums; those of remote sheaves are. */
-static void flush_taken(struct drain *drain)
+static void count_taken(struct drain *drain)
 {
 	struct sheaf *taken = drain->taken;
 
@@ -187,7 +206,6 @@ static void flush_taken(struct drain *drain)
 			sheaf_remote_taken(taken);
 		view_clear(slot_of_row(drain->cache->at.handle, taken_row(taken)));
 	}
-	flush_list(drain->cache, drain->taken);
 }
 
 /* SECTION-S4: while stop is set, only the drain changes main and spare. */
@@ -212,7 +230,8 @@ static bool empty_slots_and_barns(struct sheaf_cache *cache)
 	wait_in_hand(cache);
 	/* SECTION-S4, REMOTE-M3 */
 	os_assert(taken_slots_stay_empty(&drain));
-	flush_taken(&drain);
+	count_taken(&drain);
+	flush_list(cache, drain.taken);
 	flush_list(cache, barn_take_all(cache));
 	os_store_release(&cache->at.stop, 0);
 	return reached;
@@ -304,8 +323,13 @@ void sheaf_drain_rows(struct drain *first)
 		os_assert(taken_slots_stay_empty(drain));
 		os_store_release(&drain->cache->at.stop, 0);
 	}
-	for (struct drain *drain = first; drain; drain = drain->next)
-		flush_taken(drain);
+	for (struct drain *drain = first; drain; drain = drain->next) {
+		count_taken(drain);
+		for (struct sheaf *next; drain->taken; drain->taken = next) {
+			next = drain->taken->next;
+			hand_on_or_flush(drain, drain->taken);
+		}
+	}
 }
 
 void drain_queue_taken(struct drain *drain)

@@ -29,9 +29,10 @@ struct drain {
 };
 
 /*
- * Empty slots of these caches, whose objects return to their slabs, with one pair of barriers for
- * all of them. Waits for nothing: what other threads have in hand stays with them. For a caller
- * that keeps other drains away.
+ * Empty slots of these caches, with one pair of barriers for all of them. Objects return to their
+ * slabs; but of idle rows, `rows`, this CPU may keep a partial sheaf of each cache. Waits for
+ * nothing: what other threads have in hand stays with them. For a caller that keeps other drains
+ * away.
  */
 void sheaf_drain_rows(struct drain *first);
 

@@ -10,8 +10,10 @@
 
 #include "cache/cache.h"
 #include "os/machine.h"
+#include "os/options/options.h"
 #include "page/decay.h"
 #include "page/limit.h"
+#include "percpu/barn/barn.h"
 #include "percpu/rows.h"
 #include "sim/sim.h"
 
@@ -171,6 +173,41 @@ static int run(void *data)
 	return 0;
 }
 
+static void keep_one(void)
+{
+	if (!kmem_cache_alloc(busy, GFP_KERNEL))
+		sim_fail("no memory");
+}
+
+/* Of a cache in use, this CPU keeps a sheaf of an idle row in its own node. */
+static int run_in_use(void *data)
+{
+	const struct sim_config *config = data;
+	const struct slot *slot;
+	uintptr_t cell;
+
+	sim_start(config);
+	make_all(0);
+	os_options.decay_never = 1; /* the cache is used in pairs, so it would look idle */
+	sim_go_to(config->cpus - 1);
+	/* The second one from the sheaf that the first one left. */
+	keep_one();
+	keep_one();
+	slot = slot_of_row(busy->sheaf.at.handle, os_row());
+	sim_go_to(0);
+	for (unsigned int ms = 0; slot->main != &sheaf_bootstrap; ms += DECAY_TICK_MS) {
+		if (ms > ROW_MS)
+			sim_fail("the row is still not idle");
+		now_ms += DECAY_TICK_MS;
+		use(busy, BATCH / 10);
+	}
+	cell = os_load_relaxed(barn_partial_cell(&busy->sheaf, 0));
+	if ((cell != 0) != (config->nodes == 1))
+		sim_fail("%u nodes, and the partial sheaf is %#lx", config->nodes,
+			 (unsigned long)cell);
+	return 0;
+}
+
 int main(void)
 {
 	struct sim_config config = {.seed = 1, .silent = true, .max_steps = UINT64_MAX};
@@ -182,6 +219,9 @@ int main(void)
 		config.cpus = 2;
 		config.nodes = 1;
 		failed += sim_in_child(run, &config, &hash) != 0;
+		failed += sim_in_child(run_in_use, &config, &hash) != 0;
+		config.nodes = 2;
+		failed += sim_in_child(run_in_use, &config, &hash) != 0;
 		config.cpus = 384;
 		config.nodes = 4;
 		failed += sim_in_child(run, &config, &hash) != 0;
