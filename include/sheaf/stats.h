@@ -118,13 +118,15 @@ struct kmem_cache_stats {
 	uint64_t trace;		  /* 1 if each call is reported: slab_debug=T */
 	uint64_t failslab;	  /* 1 if allocations are made to fail: slab_debug=A */
 	uint64_t limit_barn_full; /* full sheaves that a node's barn may hold */
-	/* Of sheaf_capacity, limit_barn_full, limit_bytes and min_partial, the first in the lowest
-	 * bits: 0 the library, 1 the program, 2 SHEAF_OPTIONS, 3 `sheaf tune`. */
-	uint64_t set_by;       /* who set what, two bits each */
-	uint64_t barn_partial; /* partly filled sheaves in barns */
-	uint64_t prefill_slot; /* objects of prefills from this CPU's sheaves */
-	uint64_t prefill_barn; /* objects of prefills from barns */
-	uint64_t prefill_slab; /* objects of prefills from slabs */
+	/* Of sheaf_capacity, limit_barn_full, limit_bytes, min_partial and limit_barn_empty, the
+	 * first in the lowest bits: 0 the library, 1 the program, 2 SHEAF_OPTIONS, 3 `sheaf tune`.
+	 */
+	uint64_t set_by;	   /* who set what, two bits each */
+	uint64_t barn_partial;	   /* partly filled sheaves in barns */
+	uint64_t prefill_slot;	   /* objects of prefills from this CPU's sheaves */
+	uint64_t prefill_barn;	   /* objects of prefills from barns */
+	uint64_t prefill_slab;	   /* objects of prefills from slabs */
+	uint64_t limit_barn_empty; /* empty sheaves kept in a barn; 0: all */
 };
 
 /* Structures and calls share names, as in the kernel; C++ compilers may warn that this hides a

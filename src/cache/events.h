@@ -34,6 +34,7 @@
 	X(trace, "1 if each call is reported: slab_debug=T")                                       \
 	X(failslab, "1 if allocations are made to fail: slab_debug=A")                             \
 	X(limit_barn_full, "full sheaves that a node's barn may hold")                             \
+	X(limit_barn_empty, "empty sheaves kept in a barn; 0: all")                                \
 	X(set_by, "who set what, two bits each")
 
 #define STAT_GAUGES(X)                                                                             \

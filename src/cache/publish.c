@@ -198,6 +198,7 @@ void publish_read(struct publish_settings *to, const struct kmem_cache *s)
 	to->store_user = (flags & SLAB_STORE_USER) != 0;
 	to->trace = (flags & SLAB_TRACE) != 0;
 	to->failslab = (flags & SLAB_FAILSLAB) != 0;
+	to->limit_barn_empty = os_load_relaxed(&slab_rest(slab)->barn_empty);
 	to->set_by = os_load_relaxed(&slab_rest(slab)->set_by);
 }
 

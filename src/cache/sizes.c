@@ -18,6 +18,7 @@ const struct size_kind size_kinds[NR_SIZES] = {
 	[SIZE_BARN_FULL] = {"barn_full", true, UINT16_MAX},
 	[SIZE_LIMIT] = {"limit", false, SIZE_MAX},
 	[SIZE_MIN_PARTIAL] = {"min_partial", false, UINT16_MAX},
+	[SIZE_BARN_EMPTY] = {"barn_empty", true, UINT16_MAX},
 };
 
 /* The kernel's, whose caches end at 8 KiB; a sheaf of larger objects holds as many bytes as one of
@@ -60,6 +61,9 @@ void size_set(struct kmem_cache *s, enum size which, uint64_t value, enum size_s
 		if (value)
 			list_keep_apart(s);
 		break;
+	case SIZE_BARN_EMPTY:
+		os_store_relaxed(&slab_rest(slab)->barn_empty, (uint32_t)value);
+		break;
 	default:
 		os_store_relaxed(&slab->min_partial, (uint16_t)value);
 	}
@@ -76,6 +80,8 @@ uint64_t size_now(const struct kmem_cache *s, enum size which)
 		return barn_most_full(&s->sheaf);
 	case SIZE_LIMIT:
 		return os_load_relaxed(&slab_rest(&s->sheaf.slab)->limit);
+	case SIZE_BARN_EMPTY:
+		return os_load_relaxed(&slab_rest(&s->sheaf.slab)->barn_empty);
 	default:
 		return os_load_relaxed(&s->sheaf.slab.min_partial);
 	}

@@ -18,6 +18,7 @@ enum size {
 	SIZE_BARN_FULL, /* full sheaves of a node's barn; 0: the library chooses */
 	SIZE_LIMIT,	/* bytes of slabs; 0: none */
 	SIZE_MIN_PARTIAL,
+	SIZE_BARN_EMPTY, /* empty sheaves that a pass leaves in a node's barn; 0: no limit */
 	NR_SIZES,
 };
 

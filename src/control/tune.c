@@ -76,8 +76,8 @@ static void read_word(struct question *question, const char *word, struct wanted
 			read_number(question, word, DECAY_MOST, &wanted->decay_ms);
 	} else {
 		fail(question,
-		     "\"%.40s\" is not capacity=N, barn_full=N, limit=N, min_partial=N or decay=N; "
-		     "nothing changed",
+		     "\"%.40s\" is not capacity=N, barn_full=N, barn_empty=N, limit=N, "
+		     "min_partial=N or decay=N; nothing changed",
 		     word);
 	}
 }

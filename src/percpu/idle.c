@@ -100,9 +100,16 @@ static bool empty_shard(struct sheaf_cache *cache, struct idle_place *at, unsign
 	return true;
 }
 
+/* A hint, for a cell that is not in transit: headers may be read at any time. */
+static bool is_empty(uintptr_t cell)
+{
+	return !(cell & BARN_FULL) && !(os_load_relaxed(&barn_sheaf(cell)->word) & SHEAF_SIZE);
+}
+
 unsigned int idle_age(struct sheaf_cache *cache, unsigned int most)
 {
-	unsigned int n = 0;
+	unsigned int n = 0, empty = 0, node = 0,
+		     limit = os_load_relaxed(&slab_rest(&cache->slab)->barn_empty);
 
 	if (!cache->barns)
 		return 0;
@@ -120,7 +127,15 @@ unsigned int idle_age(struct sheaf_cache *cache, unsigned int most)
 	barn_for_each_cell (cache, at) {
 		uintptr_t cell = os_load_relaxed(at);
 
-		if (cell && !(cell & (BARN_TRANSIT | BARN_OLD)))
+		if (at_walk.node != node) {
+			node = at_walk.node;
+			empty = 0;
+		}
+		if (!cell || (cell & BARN_TRANSIT))
+			continue;
+		if (limit && is_empty(cell) && empty++ >= limit)
+			empty_cell(cache, at, cell);
+		else if (!(cell & BARN_OLD))
 			os_cmpxchg(at, &cell, cell | BARN_OLD);
 	}
 	return n;

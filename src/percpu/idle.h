@@ -80,7 +80,8 @@ struct idle_rows {
 /* Find rows that are idle now. Returns false if there is none. */
 bool idle_find(struct idle_rows *rows, uint32_t now);
 /* Give back sheaves in barns that are marked, until `most` objects went; if fewer did, mark the
- * others. Returns the number of objects: from `most` on, call it again. */
+ * others, and free empty ones beyond their limit. Returns the number of objects: from `most` on,
+ * call it again. */
 unsigned int idle_age(struct sheaf_cache *cache, unsigned int most);
 /* The work of looking at all rows that the cache uses. */
 unsigned int idle_rows_work(struct sheaf_cache *cache);

@@ -145,8 +145,9 @@ struct slab_rest {
 	uint32_t has_small; /* a slab of the fallback order was made at some time */
 	uint32_t shrinking; /* threads in kmem_cache_shrink(): pages return immediately */
 	/* Of the layers above. */
-	uint32_t usersize; /* bytes that may be copied to users */
-	uint32_t set_by;   /* who set what: cache/sizes.h */
+	uint32_t usersize;   /* bytes that may be copied to users */
+	uint32_t set_by;     /* who set what: cache/sizes.h */
+	uint32_t barn_empty; /* empty sheaves that a pass leaves in a node's barn; 0: no limit */
 };
 
 static inline struct slab_rest *slab_rest(const struct slab_cache *cache)

@@ -17,6 +17,7 @@ enum {
 	BARN_FULL,
 	LIMIT,
 	MIN_PARTIAL,
+	BARN_EMPTY,
 	LIBRARY = 0,
 	PROGRAM,
 	OPTIONS,
@@ -69,19 +70,21 @@ static void all_values_at_once(void **state)
 
 	(void)state;
 	assert_int_equal(before.set_by, 0);
-	assert_true(is_answer("tune capacity=100 barn_full=40 limit=1048576 min_partial=3\ttuned",
-			      "ok\n"));
+	assert_true(is_answer(
+		"tune capacity=100 barn_full=40 barn_empty=9 limit=1048576 min_partial=3\ttuned",
+		"ok\n"));
 	after = look(s);
 	assert_int_equal(after.sheaf_capacity, 100);
 	assert_int_equal(after.limit_barn_full, 40);
+	assert_int_equal(after.limit_barn_empty, 9);
 	assert_int_equal(after.limit_bytes, 1 << 20);
 	assert_int_equal(after.min_partial, 3);
-	for (unsigned int what = CAPACITY; what <= MIN_PARTIAL; what++)
+	for (unsigned int what = CAPACITY; what <= BARN_EMPTY; what++)
 		assert_int_equal(set_by(s, what), TUNE);
 	assert_int_equal(look(bare).set_by, 0);
 	/* The library chooses again. */
 	assert_true(is_answer("tune capacity=0 barn_full=0 limit=0\ttun*d", "no cache"));
-	assert_true(is_answer("tune capacity=0 barn_full=0 limit=0\ttuned", "ok\n"));
+	assert_true(is_answer("tune capacity=0 barn_full=0 limit=0 barn_empty=0\ttuned", "ok\n"));
 	after = look(s);
 	assert_int_equal(after.sheaf_capacity, before.sheaf_capacity);
 	assert_int_equal(after.limit_barn_full, before.limit_barn_full);

@@ -21,6 +21,7 @@
 #include "percpu/barn/barn.h"
 #include "percpu/barn/budget.h"
 #include "percpu/drain.h"
+#include "percpu/idle.h"
 #include "percpu/rows.h"
 #include "percpu/sheaf.h"
 
@@ -159,6 +160,26 @@ static void sheaves_that_lie_in_a_barn_go(void **state)
 	assert_true(few < many * 3 / 4);
 	call_for_ms(DECAY);
 	assert_true(stored(busy) >= FEW / 2);
+}
+
+static void empty_sheaves_beyond_their_limit_go(void **state)
+{
+	struct kmem_cache *s = make("empties", 64, 0);
+	void *objects[MANY];
+
+	(void)state;
+	use(s, MANY);
+	for (unsigned int i = 0; i < MANY; i++)
+		objects[i] = kmem_cache_alloc(s, GFP_KERNEL);
+	assert_true(look(s).barn_empty > 3);
+	os_lock(&sheaf_drains);
+	slab_rest(&s->sheaf.slab)->barn_empty = 3;
+	idle_age(&s->sheaf, MANY);
+	os_unlock(&sheaf_drains);
+	assert_int_equal(look(s).barn_empty, 3);
+	for (unsigned int i = 0; i < MANY; i++)
+		kmem_cache_free(s, objects[i]);
+	kmem_cache_destroy(s);
 }
 
 /* Housekeeping does not wait for the time of the other passes. */
@@ -558,6 +579,7 @@ int main(void)
 		cmocka_unit_test(a_large_heap_goes_soon_after_a_pause),
 		cmocka_unit_test(a_burst_of_threads_is_over),
 		cmocka_unit_test(sheaves_that_lie_in_a_barn_go),
+		cmocka_unit_test(empty_sheaves_beyond_their_limit_go),
 		cmocka_unit_test(above_the_budget_what_nobody_uses_goes_soon),
 		cmocka_unit_test(a_cache_that_nobody_uses_goes),
 		cmocka_unit_test(empty_slabs_of_nolock_frees_go),

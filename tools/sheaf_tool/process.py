@@ -44,7 +44,7 @@ MASK = (1 << 64) - 1
 LETTERS = {"F": 0x80, "Z": 0x100, "P": 0x200, "U": 0x400, "T": 0x800, "A": 0x1000,
            "G": 1 << 30, "S": 1 << 29, "Q": 1 << 28}
 SETTERS = "automatic", "program", "options", "tune"
-SET = "sheaf_capacity", "limit_barn_full", "limit_bytes", "min_partial"  # two bits each of set_by
+SET = "sheaf_capacity", "limit_barn_full", "limit_bytes", "min_partial", "limit_barn_empty"  # two bits each of set_by
 
 
 @dataclass

@@ -13,7 +13,7 @@ from .forms import has_form
 from .table import printable, render
 
 NEVER = (1 << 32) - 1  # decay
-COLUMNS = ("capacity", "barn_full", "limit", "min_partial")
+COLUMNS = ("capacity", "barn_full", "barn_empty", "limit", "min_partial")
 EPILOG = """\
 The process must have been started with SHEAF_OPTIONS=control. Without settings, the command lists
 those in force; (program), (options) or (tune) says who set one that the library did not choose.
@@ -21,6 +21,7 @@ those in force; (program), (options) or (tune) says who set one that the library
 settings of caches: CACHE is a name; NAME* means all that begin with NAME, '*' all
   capacity=N      objects of a new sheaf, 1 to 4096; 0: the library chooses
   barn_full=N     full sheaves that each node's barn may hold, 1 to 65535; 0: the library chooses
+  barn_empty=N    empty sheaves that stay in each node's barn, 1 to 65535; 0: no limit
   limit=N         most bytes of memory of a cache's slabs; 0: none
   min_partial=N   empty slabs that each node keeps, 0 to 65535
 

@@ -52,18 +52,20 @@ class OnAProcess(unittest.TestCase):
             self.assertEqual(all_of_them["conn"]["capacity"], (256, "options"))
             self.assertEqual(all_of_them["plain"]["min_partial"][1], "automatic")
 
-            wanted = {"capacity": (100, "tune"), "barn_full": (40, "tune"), "limit": (1 << 24, "tune"), "min_partial": (7, "tune")}
-            self.assertEqual(live.settings("plain", "capacity=100", "barn_full=40", f"limit={1 << 24}", "min_partial=7"),
+            wanted = {"capacity": (100, "tune"), "barn_full": (40, "tune"), "limit": (1 << 24, "tune"), "min_partial": (7, "tune"),
+                      "barn_empty": (9, "tune")}
+            self.assertEqual(live.settings("plain", "capacity=100", "barn_full=40", f"limit={1 << 24}", "min_partial=7",
+                                           "barn_empty=9"),
                              {"plain": wanted})
             self.assertEqual(live.settings("plain"), {"plain": wanted})
             self.assertEqual(live.settings("capacity=0", "--cache", "re*")["request"]["capacity"][1], "automatic")
             self.assertEqual(live.settings("decay=250"), {None: {"decay": (250, "tune")}})
 
             cache = live.cache("plain")
-            self.assertEqual([cache[name] for name in ("sheaf_capacity", "limit_barn_full", "limit_bytes", "min_partial")],
-                             [100, 40, 1 << 24, 7])
+            self.assertEqual([cache[name] for name in ("sheaf_capacity", "limit_barn_full", "limit_bytes", "min_partial", "limit_barn_empty")],
+                             [100, 40, 1 << 24, 7, 9])
             self.assertEqual(cache["set"], {"sheaf_capacity": "tune", "limit_barn_full": "tune", "limit_bytes": "tune",
-                                            "min_partial": "tune"})
+                                            "min_partial": "tune", "limit_barn_empty": "tune"})
             self.assertEqual(live.cache("conn")["set"], {"sheaf_capacity": "options"})
             self.assertEqual(live.cache("request")["set"], {})
             info = live.info()
@@ -79,7 +81,7 @@ class OnAProcess(unittest.TestCase):
     def test_text(self) -> None:
         with Tuned() as live:
             self.assertRegex(live.tune("conn", "min_partial=3").stdout,
-                             r"\Acache +capacity +barn_full +limit +min_partial\n-+\nconn +256 \(options\) +\d+ +0 +3 \(tune\)\n\Z")
+                             r"\Acache +capacity +barn_full +barn_empty +limit +min_partial\n-+\nconn +256 \(options\) +\d+ +0 +0 +3 \(tune\)\n\Z")
             self.assertEqual(live.tune("decay=never").stdout, "decay: free memory stays until a call returns it (tune)\n")
             found = live.tune()
             self.assertRegex(found.stdout, r"\Adecay: .*\ncache ")
