@@ -34,6 +34,7 @@ void groups_release(struct group_table *table)
 
 /* --- numbers ---------------------------------------------------------------------------------- */
 
+/* The root is first, then the youngest: their rows are filled from the end. */
 static void copy_group(void *data, struct kmem_group *g)
 {
 	struct group_table *table = data;
@@ -41,20 +42,10 @@ static void copy_group(void *data, struct kmem_group *g)
 
 	if (g->over || table->n == table->most)
 		return;
-	row = &table->groups[table->n++];
+	row = &table->groups[table->n ? table->most - table->n : 0];
+	table->n++;
 	account_read_group(g, &row->stats);
 	row->group = g;
-}
-
-/* The list begins with the youngest; the root was first. */
-static void reverse_groups(struct group_table *table)
-{
-	for (uint32_t i = 1, last = table->n - 1; i < last; i++, last--) {
-		struct group_row row = table->groups[i];
-
-		table->groups[i] = table->groups[last];
-		table->groups[last] = row;
-	}
 }
 
 /* The place of the group with this id: ids rise. */
@@ -141,7 +132,8 @@ bool groups_read(struct group_table *table)
 	if (!make_room_for_groups(table))
 		return false;
 	group_for_each(copy_group, table);
-	reverse_groups(table);
+	memmove(table->groups + 1, table->groups + table->most + 1 - table->n,
+		(table->n - 1) * sizeof(*table->groups));
 	link_tree(table);
 	account_for_each(add_bytes_to_row, table);
 	return true;
