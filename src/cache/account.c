@@ -206,19 +206,13 @@ static void *alloc_on(struct kmem_cache *s, gfp_t flags, int node)
 	return cache_alloc_node(s, flags, node);
 }
 
-/* False: a limit is reached, or there is no memory. */
-static bool charge_object(struct kmem_cache *s, gfp_t flags, void *object, uint32_t number)
-{
-	bool done = make_place(s, flags, object) && account_charge(flags, bytes_charged(s), number);
-
-	if (done)
-		own(s, object, number, true);
-	return done;
-}
-
+/* NULL: a limit is reached, or there is no memory. */
 static void *charge_or_free(struct kmem_cache *s, gfp_t flags, void *object, uint32_t number)
 {
-	if (object && !charge_object(s, flags, object, number)) {
+	if (object && make_place(s, flags, object) &&
+	    account_charge(flags, bytes_charged(s), number)) {
+		own(s, object, number, true);
+	} else if (object) {
 		cache_base_calls(s).free(s, object);
 		object = NULL;
 	}

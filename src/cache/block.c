@@ -7,16 +7,6 @@
 #include "cache/hardened.h"
 #include "os/memory.h"
 
-static struct block block_of_guarded(const void *pointer)
-{
-	struct slab_cache *cache;
-	size_t size;
-	char *start = guard_find(pointer, &cache, &size);
-
-	return start ? (struct block){BLOCK_OBJECT, cache_of_slab(cache), start, size}
-		     : (struct block){.kind = BLOCK_NONE};
-}
-
 struct block block_of(const void *pointer)
 {
 	struct slab *slab = page_slab(pointer);
@@ -35,8 +25,13 @@ struct block block_of(const void *pointer)
 				      cache_is_checked(s) ? debug_size(owner, start)
 							  : owner->object_size};
 	}
-	if (guard_is_ours(pointer))
-		return block_of_guarded(pointer);
+	if (guard_is_ours(pointer)) {
+		size_t size;
+		char *start = guard_find(pointer, &owner, &size);
+
+		return start ? (struct block){BLOCK_OBJECT, cache_of_slab(owner), start, size}
+			     : (struct block){.kind = BLOCK_NONE};
+	}
 	mapping = map_find(pointer);
 	if (mapping.address)
 		return (struct block){BLOCK_MAPPING, NULL, mapping.address, mapping.size};

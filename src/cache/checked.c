@@ -26,20 +26,14 @@ void *cache_alloc_guarded(struct kmem_cache *s)
 	return object;
 }
 
-/* The first pop on a CPU finds no sheaf that counts. */
-static bool is_counting(struct kmem_cache *s)
-{
-	return sheaf_capacity(&s->sheaf) &&
-	       os_load_relaxed(&slot_of_row(s->sheaf.at.handle, os_row())->main) !=
-		       &sheaf_bootstrap;
-}
-
 void *cache_take_sample(struct kmem_cache *s, bool popped)
 {
 	size_t size = s->sheaf.slab.object_size;
 	bool taken;
 
-	if (popped && is_counting(s))
+	/* The first pop on a CPU finds no sheaf that counts. */
+	if (popped && sheaf_capacity(&s->sheaf) &&
+	    os_load_relaxed(&slot_of_row(s->sheaf.at.handle, os_row())->main) != &sheaf_bootstrap)
 		taken = section_arm(&s->sheaf.at, sample_pops(size)) && sample_due_is_taken(size);
 	else
 		taken = sample_is_taken(size);

@@ -60,9 +60,8 @@ static void see_memory(uint32_t now, size_t from)
 	if (before ? now - before < MEMORY_MS : os_load_relaxed(&page_limit.held) < from)
 		return;
 	os_store_relaxed(&house.looked_at, now);
-	if (!os_memory_refresh())
-		return;
-	quarantine_fit();
+	if (os_memory_refresh())
+		quarantine_fit();
 }
 
 /* Returns true if there may soon be more to do. */

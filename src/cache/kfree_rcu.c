@@ -37,15 +37,6 @@ static const char *retired_name(const struct kmem_cache *s)
 	return s ? s->name : "large block";
 }
 
-static __attribute__((noreturn)) void no_provider(const char *name, void *object)
-{
-	os_fatal("kfree_rcu(%s, %p): there is no RCU provider, and freeing without a grace period "
-		 "would be a use after free. Include <urcu.h> and <sheaf/rcu.h>, call "
-		 "sheaf_urcu_register(0) first, and link libsheaf-urcu; or see "
-		 "sheaf_rcu_register(3)",
-		 name, object);
-}
-
 /* The grace period of these objects has passed. */
 static void see_passed(struct sheaf_cache *cache, void **objects, unsigned int n)
 {
@@ -87,7 +78,11 @@ struct grace *cache_grace(struct kmem_cache *s, void *object)
 
 	tsan_release(object);
 	if (!grace && !cache_has_no_readers(grace))
-		no_provider(retired_name(s), object);
+		os_fatal("kfree_rcu(%s, %p): there is no RCU provider, and freeing without a grace "
+			 "period would be a use after free. Include <urcu.h> and <sheaf/rcu.h>, "
+			 "call sheaf_urcu_register(0) first, and link libsheaf-urcu; or see "
+			 "sheaf_rcu_register(3)",
+			 retired_name(s), object);
 	return grace;
 }
 

@@ -249,9 +249,9 @@ bool caches_ready(void)
 		os_sink_open();
 		if (os_options.stats_fd > STDERR_FILENO)
 			stats_begin();
+		if (os_options.control)
+			os_channel_open();
 	}
-	if (begun && os_options.control)
-		os_channel_open();
 	os_report_kept();
 	if (begun)
 		os_report_start();

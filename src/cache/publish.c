@@ -30,12 +30,9 @@ struct number {
 #define OTHER(name, help)	 {#name, 0, help},
 #define EVENT(name, words, help) {#name, words, help},
 static const struct number numbers[] = {STAT_SETTINGS(OTHER) STAT_GAUGES(OTHER) STAT_EVENTS(EVENT)};
-#undef OTHER
-#undef EVENT
 
 #define PROCESS_WORD(name) #name,
 static const char *const process_words[] = {OS_PROCESS_WORDS(PROCESS_WORD)};
-#undef PROCESS_WORD
 
 #define NR_NUMBERS (sizeof(numbers) / sizeof(numbers[0]))
 

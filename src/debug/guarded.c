@@ -69,14 +69,6 @@ static void trace_guarded(const struct guard_slot *slot, const char *what)
 
 /* --- allocating ------------------------------------------------------------------------------- */
 
-static void construct(const struct slab_cache *cache, void *object)
-{
-	struct os_program call = os_enter_program();
-
-	cache->ctor(object);
-	os_leave_program(call);
-}
-
 void *guard_alloc(struct slab_cache *cache)
 {
 	struct guard_slot *slot = guard_claim(cache->object_size, cache->align);
@@ -94,8 +86,12 @@ void *guard_alloc(struct slab_cache *cache)
 	fill_guarded_zones(slot);
 	if (cache->extra && debug_of(cache)->flags & SLAB_POISON)
 		memset(slot->object, DEBUG_BYTE_FRESH, cache->object_size);
-	if (cache->ctor)
-		construct(cache, slot->object);
+	if (cache->ctor) {
+		struct os_program call = os_enter_program();
+
+		cache->ctor(slot->object);
+		os_leave_program(call);
+	}
 	notes->tracks[DEBUG_FREED] = (struct debug_track){.thread = 0};
 	track_now(&notes->tracks[DEBUG_ALLOCATED]);
 	trace_guarded(slot, "alloc");

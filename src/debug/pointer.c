@@ -68,13 +68,6 @@ char *debug_nearest_object(const struct slab_cache *cache, const struct slab *sl
 	return slab_object(cache, slab, (unsigned int)(index < last ? index : last));
 }
 
-static size_t size_of(const struct slab_cache *cache, const struct slab *slab, const void *object)
-{
-	if (cache->extra && slab_is_prepared(cache, slab, slab_index(cache, slab, object)))
-		return debug_size(cache, object);
-	return cache->object_size;
-}
-
 void debug_tell_place(struct os_record *report, const char *address, const char *object,
 		      size_t size)
 {
@@ -96,11 +89,14 @@ static void explain_object(struct os_record *report, struct slab_cache *cache,
 {
 	char *object = debug_nearest_object(cache, slab, address);
 	struct debug_fault fault = debug_fault_of(cache, object, "");
+	bool prepared =
+		cache->extra && slab_is_prepared(cache, slab, slab_index(cache, slab, object));
 
 	os_record_add(report, "libsheaf: ");
-	debug_tell_place(report, address, object, size_of(cache, slab, object));
+	debug_tell_place(report, address, object,
+			 prepared ? debug_size(cache, object) : cache->object_size);
 	os_record_add(report, " of cache %s\n", cache->name);
-	if (!cache->extra || slab_is_prepared(cache, slab, slab_index(cache, slab, object)))
+	if (!cache->extra || prepared)
 		debug_tell_object(report, &fault);
 	os_record_end(report, false);
 	os_report_kept();

@@ -31,23 +31,20 @@ struct used {
 	size_t size;
 };
 
-static bool is_unchanged(const struct used *used)
-{
-	size_t size;
-
-	os_fence();
-	return debug_in_use(used->cache, used->object, &size) && size == used->size;
-}
-
 /* Twice, because the size may have become larger, and smaller again, during a check. */
 static int check_zone(const struct used *used, const uint8_t *from, size_t length,
 		      enum debug_damage damage)
 {
 	struct debug_fault fault = debug_fault_of(used->cache, used->object, "kmem_cache_validate");
+	size_t size;
 
-	for (int i = 0; i < 2; i++)
-		if (!looks_wrong(from, length, DEBUG_ZONE_USED) || !is_unchanged(used))
+	for (int i = 0; i < 2; i++) {
+		if (!looks_wrong(from, length, DEBUG_ZONE_USED))
 			return 0;
+		os_fence();
+		if (!debug_in_use(used->cache, used->object, &size) || size != used->size)
+			return 0;
+	}
 	fault.fix =
 		"nothing was changed, because the object is in use; its free will report it again";
 	fault.expected = DEBUG_ZONE_USED;

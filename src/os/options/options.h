@@ -136,8 +136,6 @@
 struct os_options {
 	OS_OPTIONS(OS_OPTION, OS_OPTION, OS_TEXT_OPTION)
 };
-#undef OS_OPTION
-#undef OS_TEXT_OPTION
 
 extern struct os_options os_options;
 
