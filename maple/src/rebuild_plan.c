@@ -87,11 +87,17 @@ static unsigned int leaves_for(unsigned int n, bool shared)
 	return shared && n > LEAF_SHARED && n <= 3 * LEAF_SLOTS ? 3 : nodes_for(n, LEAF_SLOTS);
 }
 
+/* No entry is left. A store that joins no leaves makes an empty one of it. */
+static bool is_nothing(const struct store *st)
+{
+	return !st->alone && st->items.n == 1 && !st->items.slot[0];
+}
+
 /* Level 0: the items, with a neighbour if they are few, or too many for one leaf. */
 static void plan_leaves(struct store *st)
 {
 	bool one_leaf = st->lo.at[0].e == st->hi.at[0].e, nothing, few, many, shared = false;
-	bool unjoined = st->mas->tree->__ma_unjoined;
+	bool unjoined = st->mas->tree->__ma_unjoined && !st->alone;
 	struct items *items = &st->items;
 
 	st->level[0].left = st->level[0].right = 0;
@@ -102,9 +108,9 @@ static void plan_leaves(struct store *st)
 	many = st->type == wr_split_store && abs(st->skew) < 2;
 	if (!many)
 		gather_leaves(st);
-	nothing = items->n == 1 && !items->slot[0];
+	nothing = is_nothing(st);
 	/* After a refused erase a leaf that had few joins one even if the store adds two. */
-	few = items->n < LEAF_FEW + 2u * unjoined &&
+	few = !st->alone && items->n < LEAF_FEW + 2u * unjoined &&
 	      (!one_leaf || unjoined || items->n < end_of(node_of(st->lo.at[0].e)) + 1);
 	if ((nothing || few) && take_neighbour(st, 0, items->n, JOIN_ROOM(LEAF_SLOTS), nothing)) {
 		gather_leaves(st);
@@ -117,7 +123,7 @@ static void plan_leaves(struct store *st)
 	st->level[0].n = items->n;
 	st->level[0].nodes = leaves_for(items->n, shared);
 	st->nodes = st->level[0].nodes;
-	if (items->n == 1 && !items->slot[0])
+	if (is_nothing(st))
 		st->nodes = st->level[0].nodes = 0; /* nothing is left in the tree */
 }
 

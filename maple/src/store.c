@@ -149,15 +149,14 @@ static inline bool store_exact(struct store *st, struct ma_state *mas, void *ent
 	return true;
 }
 
-/* Refused nodes: a store that should join leaves does without, if it needs no node then. So an
- * erase, which always can, does not fail. */
+/* Refused nodes: a store that joins no leaves may need fewer, or none. So an erase, which always
+ * can do without, does not fail; nor does a store that was prepared before others were refused. */
 static __attribute__((noinline)) int store_alone(struct store *st)
 {
 	struct ma_state *mas = st->mas;
 
-	if (st->type == wr_rebalance)
-		store_plan(st, mas, st->entry, true);
-	if (st->nodes)
+	store_plan(st, mas, st->entry, true);
+	if (st->nodes > nodes_in_hand(mas))
 		return mas_fail(mas, -ENOMEM);
 	mas->tree->__ma_unjoined = 1;
 	tell_stored(mas->tree);

@@ -244,6 +244,47 @@ static void stores_may_fail(void **state)
 	done(&mt);
 }
 
+/* --- stores that were prepared --------------------------------------------------------------- */
+
+/* Erase ranges before and after those that a store will touch. */
+static void erase_around(struct maple_tree *mt, uint64_t *seed, const struct ma_state *mas)
+{
+	for (unsigned int n = random_below(seed, 60); n > 0; n--) {
+		if (mas->index > at_of(n))
+			mtree_erase(mt, mas->index - at_of(n));
+		if (random_below(seed, 8))
+			mtree_erase(mt, mas->last + at_of(n));
+	}
+}
+
+/* Erases that are refused nodes, between a preallocation and its store, do not make it fail. */
+static void prepared_stores(void **state)
+{
+	uint64_t seed = 11;
+
+	(void)state;
+	for (unsigned int i = 0; i < 8000; i++) {
+		struct maple_tree mt = MTREE_INIT(mt, i % 4 | MT_FLAGS_LOCK_EXTERN);
+		unsigned long first = 10ul * random_below(&seed, RANGES);
+		unsigned long last = first + random_below(&seed, i / 8 % 2 ? 12 : 400);
+		void *entry = random_below(&seed, 2) ? ENTRY(RANGES) : NULL;
+		MA_STATE(mas, &mt, first, last);
+
+		fill(&mt, RANGES);
+		if (i % 8 < 4)
+			erase_around(&mt, &seed, &mas);
+		assert_int_equal(mas_preallocate(&mas, entry, GFP_KERNEL), 0);
+		refuse_all = true;
+		erase_around(&mt, &seed, &mas);
+		mas_store_prealloc(&mas, entry);
+		refuse_all = false;
+		assert_int_equal(mas_error(&mas), 0);
+		assert_ptr_equal(mtree_load(&mt, first), entry);
+		assert_ptr_equal(mtree_load(&mt, last), entry);
+		done(&mt);
+	}
+}
+
 /* --- with memory again ----------------------------------------------------------------------- */
 
 /*
@@ -380,7 +421,7 @@ int main(void)
 		cmocka_unit_test(gaps_over_empty_leaves), cmocka_unit_test(gaps_in_one_pass),
 		cmocka_unit_test(stores_may_fail),	  cmocka_unit_test(compact_again),
 		cmocka_unit_test(other_stores),		  cmocka_unit_test(window),
-		cmocka_unit_test(copy_with_empty_leaves),
+		cmocka_unit_test(copy_with_empty_leaves), cmocka_unit_test(prepared_stores),
 	};
 
 	provider_register();
