@@ -38,6 +38,7 @@ struct way {
 struct wanted {
 	unsigned long limit; /* max, or min if the lowest is wanted */
 	unsigned long size, found;
+	unsigned long row; /* from this leaf on all is free up to the limit, but too short; or 0 */
 };
 
 /* The range of the way's leaf, and how many indices are free right after it. */
@@ -99,8 +100,12 @@ static __attribute__((noinline)) bool border_run(const struct way *way,
 	last = b < end ? leaf->range.pivot[b] : leaf_max(way);
 	if (!highest && fits(w, first, last, false))
 		return true;
+	if (highest && last + 1 == w->row)
+		last = w->limit;
 	if (b == end && !(highest && last >= w->limit))
 		last += after_leaf(way, last);
+	if (highest && !a && last >= w->limit)
+		w->row = first;
 	return fits(w, first, last, highest);
 }
 
@@ -254,13 +259,23 @@ INLINE enode_t next_large(struct way *way, unsigned int level, unsigned long siz
 	}
 }
 
-/* The gap stored for the path's leaf was larger than its longest run. */
-static __attribute__((noinline)) void correct(const struct way *way)
+/* The gap stored for the leaf was larger than its longest run; so may be those of a row of leaves
+ * without an entry. But if the limit cuts the run off, the gap is right. */
+static __attribute__((noinline)) void correct(const struct way *way, const struct wanted *w)
 {
+	unsigned long min = leaf_min(way);
 	struct path path;
 
-	path_walk(&path, way->mt, leaf_min(way));
-	gap_correct(way->mt, &path);
+	if (min && min == w->row)
+		return;
+	path_walk(&path, way->mt, min);
+	if (likely(!is_empty_leaf(node_of(path.at[0].e)))) {
+		gap_correct(way->mt, &path);
+		return;
+	}
+	while (path_next(&path, 0) && is_empty_leaf(node_of(path.at[0].e)))
+		;
+	gap_fix_before(way->mt, &path);
 }
 
 INLINE bool search_tree(const struct maple_tree *mt, struct wanted *w, bool highest)
@@ -286,7 +301,7 @@ INLINE bool search_tree(const struct maple_tree *mt, struct wanted *w, bool high
 
 		if (search_leaf(&way, e, i, w, highest))
 			return true;
-		correct(&way);
+		correct(&way, w);
 		level = 1;
 	}
 	return false;
@@ -309,7 +324,7 @@ static bool is_wrong(const struct ma_state *mas, unsigned long min, unsigned lon
 SHEAF_PUBLIC int mas_empty_area(struct ma_state *mas, unsigned long min, unsigned long max,
 				unsigned long size)
 {
-	struct wanted w = {min, size, 0};
+	struct wanted w = {min, size, 0, 0};
 
 	check_locked(mas->tree, "mas_empty_area");
 	if (unlikely(is_wrong(mas, min, max, size)))
@@ -323,7 +338,7 @@ SHEAF_PUBLIC int mas_empty_area(struct ma_state *mas, unsigned long min, unsigne
 SHEAF_PUBLIC int mas_empty_area_rev(struct ma_state *mas, unsigned long min, unsigned long max,
 				    unsigned long size)
 {
-	struct wanted w = {max, size, 0};
+	struct wanted w = {max, size, 0, 0};
 
 	check_locked(mas->tree, "mas_empty_area_rev");
 	if (unlikely(is_wrong(mas, min, max, size)))

@@ -195,6 +195,16 @@ static void gaps_over_empty_leaves(void **state)
 	}
 }
 
+bool __real_path_next(struct path *path, unsigned int level);
+bool __wrap_path_next(struct path *path, unsigned int level);
+static unsigned int leaves_over;
+
+bool __wrap_path_next(struct path *path, unsigned int level)
+{
+	leaves_over++;
+	return __real_path_next(path, level);
+}
+
 unsigned long __real_free_over(const struct maple_tree *mt, unsigned long index);
 unsigned long __wrap_free_over(const struct maple_tree *mt, unsigned long index);
 static unsigned int looks_over;
@@ -224,6 +234,73 @@ static void gaps_in_one_pass(void **state)
 			assert_in_range(looks_over, 0, 2);
 		}
 		refuse_all = false;
+		done(&mt);
+	}
+}
+
+enum {
+	FAR = 1000000 /* where the ranges behind a gap begin */
+};
+
+/* A row of leaves without an entry, and behind it a long gap and more ranges. */
+static unsigned long make_row(struct maple_tree *mt)
+{
+	unsigned long nodes;
+
+	mt_init_flags(mt, MT_FLAGS_ALLOC_RANGE);
+	fill(mt, MANY);
+	for (unsigned long i = 0; i < RANGES; i++)
+		store(mt, FAR + 10 * i, FAR + 10 * i, ENTRY(i));
+	nodes = nodes_in_use();
+	refuse_all = true;
+	for (unsigned int i = 20; i < MANY; i++)
+		assert_ptr_equal(mtree_erase(mt, at_of(i)), ENTRY(i));
+	refuse_all = false;
+	assert_int_equal(nodes_in_use(), nodes);
+	return nodes;
+}
+
+/* Fails, and goes over no leaf more than a few times. */
+static void search_row(struct maple_tree *mt, bool highest, unsigned long max, unsigned long size,
+		       unsigned long nodes)
+{
+	MA_STATE(mas, mt, 0, 0);
+
+	leaves_over = 0;
+	mtree_lock(mt);
+	assert_int_equal((highest ? mas_empty_area_rev : mas_empty_area)(&mas, 0, max, size),
+			 -EBUSY);
+	mtree_unlock(mt);
+	printf("leaves over %u, nodes %lu\n", leaves_over, nodes);
+	assert_in_range(leaves_over, 0, 4 * nodes);
+}
+
+/* The gap of each leaf of the row is large enough, but none is below the limit. */
+static void search_below_limit(void **state)
+{
+	struct maple_tree mt;
+	unsigned long nodes = make_row(&mt);
+
+	(void)state;
+	for (unsigned int i = MANY - 1; i > MANY / 2; i -= 100)
+		search_row(&mt, true, at_of(i), at_of(i) - 100, nodes);
+	done(&mt);
+}
+
+/* An entry has made the gap of each leaf of the row too small, of which the next search learns. */
+static void search_cut_row(void **state)
+{
+	(void)state;
+	for (unsigned int highest = 0; highest < 2; highest++) {
+		struct maple_tree mt;
+		unsigned long nodes = make_row(&mt);
+
+		/* Room for an entry: a split would take the row away. */
+		assert_ptr_equal(mtree_erase(&mt, FAR + 20), ENTRY(2));
+		assert_ptr_equal(mtree_erase(&mt, FAR + 30), ENTRY(3));
+		store(&mt, at_of(MANY + 5), at_of(MANY + 5), ENTRY(1));
+		search_row(&mt, highest, at_of(MANY + 5) - 1, 10 * MANY, nodes);
+		search_row(&mt, highest, at_of(MANY + 5) - 1, 10 * MANY, 0);
 		done(&mt);
 	}
 }
@@ -419,6 +496,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(refuse_every_node),	  cmocka_unit_test(no_wait),
 		cmocka_unit_test(gaps_over_empty_leaves), cmocka_unit_test(gaps_in_one_pass),
+		cmocka_unit_test(search_below_limit),	  cmocka_unit_test(search_cut_row),
 		cmocka_unit_test(stores_may_fail),	  cmocka_unit_test(compact_again),
 		cmocka_unit_test(other_stores),		  cmocka_unit_test(window),
 		cmocka_unit_test(copy_with_empty_leaves), cmocka_unit_test(prepared_stores),
