@@ -163,4 +163,6 @@ BUGS = [
     Bug("cache-of-nodes-not-tried-again", "maple/src/pool.c", "\tif (!load_acquire(&cache))\n\t\tmake_cache();\n", "",
         "maple-refusals-rseq"),
     Bug("gap-update-lost", "maple/src/gap.c", "\t\t*kept = gap;\n", "", "maple-behaviour-gaps-rseq"),
+    Bug("join-forgets-the-empty-leaf-before", "maple/src/empty.c", "\t\tfollow_above(&st->lo, &way);\n\t\tlo->min = way.at[0].min;\n",
+        "\t\tfollow_above(&st->lo, &way);\n", "maple-erase-rseq"),
 ]
