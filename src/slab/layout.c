@@ -112,6 +112,10 @@ static unsigned int preferred_order(const struct slab_cache *cache, bool fill)
 	if (wanted > fits)
 		wanted = fits;
 	least = order_holding(cache, wanted);
+	if (least < os_options.min_order)
+		least = os_options.min_order;
+	if (most < least)
+		most = least;
 	for (unsigned int fraction = 16; fraction > 1; fraction /= 2)
 		for (unsigned int order = least; order <= most; order++)
 			if (objects_of_order(cache, order) &&

@@ -91,6 +91,7 @@
 	SWITCH(control, "control", "answer `sheaf debug`, `leaks`, `tune` and `info --validate`")  \
 	SWITCH(strict_numa, "slab_strict_numa", "follow the memory policy for each object")        \
 	NUMBER(max_order, "slab_max_order=", 0, 9, 3, "slabs of at most 2^N pages")                \
+	NUMBER(min_order, "slab_min_order=", 0, 9, 0, "slabs of at least 2^N pages")               \
 	NUMBER(min_objects, "slab_min_objects=", 1, 32767, 0, "slabs that hold N objects")         \
 	SWITCH(hardened, "hardened",                                                               \
 	       "slab_check_double, slab_guard_pools, random_kmalloc_caches=16")                    \

@@ -36,7 +36,7 @@ static void understands_all(void **state)
 	(void)state;
 	assert_true(
 		parse("backend=trylock;numa=fake=4,slab_nomerge slab_strict_numa;"
-		      "slab_max_order=5;slab_min_objects=17;"
+		      "slab_max_order=5;slub_min_order=2;slab_min_objects=17;"
 		      "slab_freelist_hardened;slab_freelist_random;slab_debug=F;panic_on_warn;help;"
 		      "reserve=512;sheaf_budget=640;decay=0;decay=never;"
 		      "background;random_kmalloc_caches=7;verbose",
@@ -50,6 +50,7 @@ static void understands_all(void **state)
 	assert_string_equal(os_options.slab_debug, "F");
 	assert_int_equal(os_options.strict_numa, 1);
 	assert_int_equal(os_options.max_order, 5);
+	assert_int_equal(os_options.min_order, 2);
 	assert_int_equal(os_options.min_objects, 17);
 	assert_int_equal(os_options.check_pop, 1);
 	assert_int_equal(os_options.hardened, 0);

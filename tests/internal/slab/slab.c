@@ -117,6 +117,27 @@ static void most_objects(void **state)
 	os_options.min_objects = min_objects;
 }
 
+/* Also above the largest order; objects that need more get more. */
+static void least_order(void **state)
+{
+	static const struct {
+		uint32_t min_order, size, order;
+	} table[] = {{2, 64, 2}, {9, 64, 9}, {2, 2097152, 9}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+		struct slab_request request = request_of(table[i].size);
+		struct slab_cache cache;
+
+		os_options.min_order = table[i].min_order;
+		assert_true(slab_cache_init(&cache, &request));
+		assert_int_equal(cache.oo.order, table[i].order);
+		assert_true(OS_PAGE << cache.min.order <= OS_PAGE << cache.oo.order);
+		slab_cache_exit(&cache);
+	}
+	os_options.min_order = 0;
+}
+
 /* Computed by hand for two or three CPUs, where a slab should hold at least 12 objects, and for
  * orders up to 3. */
 static void layout_of_two_cpus(void **state)
@@ -748,6 +769,7 @@ int test_slab(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(layout),
 		cmocka_unit_test(most_objects),
+		cmocka_unit_test(least_order),
 		cmocka_unit_test(layout_of_two_cpus),
 		cmocka_unit_test(model),
 		cmocka_unit_test(every_number_of_objects),
