@@ -418,6 +418,29 @@ static void partly_filled_spare(void **state)
 	all_is_there();
 }
 
+/* A sheaf of the barn that is too small now is not counted: its objects do not come with it. */
+static void from_a_barn_of_smaller_sheaves(void **state)
+{
+	struct kmem_cache_stats before;
+	struct slab_sheaf *sheaf;
+	size_t moved;
+
+	(void)state;
+	needs(NEED_SHEAVES);
+	assert_int_equal(kmem_cache_set_sheaf_capacity(s, 10), 0);
+	for (unsigned int i = 0; i < 300; i++)
+		assert_non_null(held[i] = kmem_cache_alloc(s, GFP_KERNEL));
+	give(300);
+	assert_int_equal(kmem_cache_set_sheaf_capacity(s, 60), 0);
+	before = look(s);
+	sheaf = prefilled(40);
+	moved = MOVED(before, prefill_slot, 0) + MOVED(before, prefill_barn, 0) +
+		MOVED(before, prefill_slab, kmem_cache_sheaf_size(sheaf));
+	assert_int_equal(moved, kmem_cache_sheaf_size(sheaf));
+	kmem_cache_return_sheaf(s, GFP_KERNEL, sheaf);
+	all_is_there();
+}
+
 /* The sheaf is lent while sheaves become smaller or larger, or while every CPU is drained. */
 static void changes_while_it_is_out(void **state)
 {
@@ -621,6 +644,7 @@ int main(void)
 		TEST(zeroed),
 		TEST(full_sheaves_return),
 		TEST(partly_filled_spare),
+		TEST(from_a_barn_of_smaller_sheaves),
 		TEST(changes_while_it_is_out),
 		TEST(misuse),
 		TEST(guaranteed_without_memory),
