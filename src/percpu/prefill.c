@@ -73,25 +73,26 @@ static void begin_slow(struct sheaf_cache *cache)
 
 struct sheaf *prefill_lend(struct sheaf_cache *cache, struct sheaf *sheaf, unsigned int n)
 {
-	unsigned int from_barn = 0;
+	struct sheaf *larger;
 
 	if (!sheaf) {
 		begin_slow(cache);
 		/* So that it can become the spare. */
 		rows_open_here(cache->at.handle);
 		sheaf = take_whole(cache);
-		from_barn = sheaf ? sheaf->size : 0;
+		stat_add(&cache->slab, STAT_prefill_barn, sheaf ? sheaf->size : 0);
 		sheaf = lend(cache, sheaf ? sheaf : sheaf_take_empty(cache, os_node(), NULL));
 		stat_add(&cache->slab, STAT_sheaf_prefill_slow, sheaf != NULL);
 	}
 	/* The sheaf has an older, smaller capacity; or the capacity has just decreased. */
 	if (sheaf && sheaf->capacity < n) {
+		larger = lend(cache, sheaf_make(cache, n));
+		if (larger)
+			sheaf_move(larger, sheaf, sheaf->size);
 		take_back(cache, sheaf);
 		sheaf_flush_and_release(cache, sheaf);
-		sheaf = lend(cache, sheaf_make(cache, n));
-		from_barn = 0;
+		sheaf = larger;
 	}
-	stat_add(&cache->slab, STAT_prefill_barn, from_barn);
 	return sheaf;
 }
 

@@ -418,7 +418,7 @@ static void partly_filled_spare(void **state)
 	all_is_there();
 }
 
-/* A sheaf of the barn that is too small now is not counted: its objects do not come with it. */
+/* Objects of sheaves that are too small now come with the one that is made. */
 static void from_a_barn_of_smaller_sheaves(void **state)
 {
 	struct kmem_cache_stats before;
