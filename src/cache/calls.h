@@ -76,18 +76,25 @@ static OS_ALWAYS_INLINE void cache_free(struct kmem_cache *s, void *object)
 }
 
 /*
- * cache_free() of a cache that was found by the object. A program that frees what it just allocated
+ * The same of a cache that was found by the object. A program that frees what it just allocated
  * waits for each load that depends on the object, so the words of the section are read elsewhere
  * than in the cache.
  */
-static OS_ALWAYS_INLINE void cache_free_found(struct kmem_cache *s, void *object)
+static OS_ALWAYS_INLINE bool cache_push_found(struct kmem_cache *s, void *object)
 {
 #ifdef HAVE_RSEQ
-	if (os_likely(os_load_relaxed(&s->words.push_by) > SHEAF_BY_CALL) &&
-	    os_likely(rseq_push(os.rseq_offset, os.id_offset, (char *)s, object)))
-		return;
+	return os_likely(os_load_relaxed(&s->words.push_by) > SHEAF_BY_CALL) &&
+	       os_likely(rseq_push(os.rseq_offset, os.id_offset, (char *)s, object));
+#else
+	(void)s, (void)object;
+	return false;
 #endif
-	cache_free_by_word(s, object);
+}
+
+static OS_ALWAYS_INLINE void cache_free_found(struct kmem_cache *s, void *object)
+{
+	if (os_unlikely(!cache_push_found(s, object)))
+		cache_free_by_word(s, object);
 }
 
 /*

@@ -199,16 +199,20 @@ static void *resize(const void *pointer, const struct resize *r)
 static const struct kmalloc_call krealloc_call = {"krealloc", "kvrealloc", KMALLOC_MAX_SIZE};
 static const struct kmalloc_call kvrealloc_call = {"kvrealloc", "vrealloc", INT_MAX};
 
+void *kmalloc_resize(const void *block, size_t size, gfp_t flags, const struct kmalloc_call *call,
+		     uint64_t token)
+{
+	return resize(block, &(struct resize){size, 1, flags, NUMA_NO_NODE, call, token});
+}
+
 SHEAF_PUBLIC OS_NOINLINE void *krealloc(const void *block, size_t size, gfp_t flags)
 {
-	return resize(block, &(struct resize){size, 1, flags, NUMA_NO_NODE, &krealloc_call,
-					      KMALLOC_CALLER});
+	return kmalloc_resize(block, size, flags, &krealloc_call, KMALLOC_CALLER);
 }
 
 SHEAF_PUBLIC OS_NOINLINE void *kvrealloc(const void *block, size_t size, gfp_t flags)
 {
-	return resize(block, &(struct resize){size, 1, flags, NUMA_NO_NODE, &kvrealloc_call,
-					      KMALLOC_CALLER});
+	return kmalloc_resize(block, size, flags, &kvrealloc_call, KMALLOC_CALLER);
 }
 
 SHEAF_PUBLIC OS_NOINLINE void *krealloc_node_align(const void *block, size_t size,

@@ -29,11 +29,11 @@ static struct {
 static const struct sheaf_row_words no_cache;
 #define NO_CACHE ((struct kmem_cache *)(uintptr_t)&no_cache)
 
-static struct sheaf_kmalloc_table sizes_table = {
+struct sheaf_kmalloc_table kmalloc_table = {
 	.by_words = {[0 ... SHEAF_KMALLOC_WORDS] = NO_CACHE},
 };
 
-SHEAF_PUBLIC struct sheaf_kmalloc_table *const sheaf_kmalloc_table = &sizes_table;
+SHEAF_PUBLIC struct sheaf_kmalloc_table *const sheaf_kmalloc_table = &kmalloc_table;
 
 /* The cache that any call may take for this size; NULL: kmalloc_for() chooses one, because of the
  * token or the bytes requested, or makes it. */
@@ -45,7 +45,7 @@ static inline struct kmem_cache *cache_of_size(size_t size)
 		return NULL;
 	if (size > 8 * SHEAF_KMALLOC_WORDS)
 		return os_load_acquire(&family.by_kib[(size + KIB - 1) / KIB]);
-	s = os_load_acquire(&sizes_table.by_words[(size + 7) >> 3]);
+	s = os_load_acquire(&kmalloc_table.by_words[(size + 7) >> 3]);
 	return s == NO_CACHE ? NULL : s;
 }
 
@@ -64,7 +64,7 @@ void kmalloc_made(kmem_buckets *set, struct kmem_cache *s)
 	if (set != &family.sets[0] || family.nr_partitions > 1 || cache_is_checked(s))
 		return;
 	for (size_t n = size; n && kmalloc_class(&kmalloc_sizes, n) == size; n -= step)
-		enter_cache(step == KIB ? &family.by_kib[n / KIB] : &sizes_table.by_words[n / 8],
+		enter_cache(step == KIB ? &family.by_kib[n / KIB] : &kmalloc_table.by_words[n / 8],
 			    s);
 }
 
@@ -167,8 +167,8 @@ OS_NOINLINE void *kmalloc_from(kmem_buckets *set, size_t size, gfp_t flags, int 
 	return block || programs ? block : instead_of_slab(size, flags, node);
 }
 
-static OS_NOINLINE void *alloc_rest(size_t size, gfp_t flags, uint64_t token,
-				    const struct kmalloc_call *call)
+OS_NOINLINE void *kmalloc_rest(size_t size, gfp_t flags, uint64_t token,
+			       const struct kmalloc_call *call)
 {
 	struct kmem_cache *s = cache_of_size(size);
 	void *block = s ? cache_alloc(s, flags) : NULL;
@@ -180,29 +180,22 @@ static OS_NOINLINE void *alloc_rest(size_t size, gfp_t flags, uint64_t token,
 	return kmalloc_from(NULL, size, flags, NUMA_NO_NODE, call, token);
 }
 
-static __always_inline bool pop_by_size(size_t size, gfp_t flags, void **block)
-{
-	return os_likely(size <= 8 * SHEAF_KMALLOC_WORDS) &&
-	       os_likely(!(flags & ~SHEAF_GFP_PLAIN)) &&
-	       os_likely(cache_pop(os_load_acquire(&sizes_table.by_words[(size + 7) >> 3]), block));
-}
-
 SHEAF_PUBLIC OS_FAST OS_NOINLINE void *__kmalloc(size_t size, gfp_t flags)
 {
 	void *block;
 
-	if (os_likely(pop_by_size(size, flags, &block)))
+	if (os_likely(kmalloc_pop(size, flags, &block)))
 		return block;
-	return alloc_rest(size, flags, KMALLOC_CALLER, &kmalloc_most);
+	return kmalloc_rest(size, flags, KMALLOC_CALLER, &kmalloc_most);
 }
 
 SHEAF_PUBLIC OS_FAST OS_NOINLINE void *__kmalloc_token(size_t size, gfp_t flags, uint64_t token)
 {
 	void *block;
 
-	if (os_likely(pop_by_size(size, flags, &block)))
+	if (os_likely(kmalloc_pop(size, flags, &block)))
 		return block;
-	return alloc_rest(size, flags, token, &kmalloc_most);
+	return kmalloc_rest(size, flags, token, &kmalloc_most);
 }
 
 SHEAF_PUBLIC OS_NOINLINE void *kmalloc_charged(size_t size, gfp_t flags, struct kmem_group *g)
@@ -224,6 +217,6 @@ SHEAF_PUBLIC OS_NOINLINE void *kvmalloc_node(size_t size, gfp_t flags, int node)
 {
 	uint64_t token = KMALLOC_CALLER;
 
-	return node == NUMA_NO_NODE ? alloc_rest(size, flags, token, &kvmalloc_most)
+	return node == NUMA_NO_NODE ? kmalloc_rest(size, flags, token, &kvmalloc_most)
 				    : kmalloc_from(NULL, size, flags, node, &kvmalloc_most, token);
 }

@@ -62,10 +62,13 @@ struct kmalloc_sizes {
 /* Those of kmalloc(). Above 32 KiB a block has a slab of its own, 2^n pages, which get memory when
  * the block touches them: more classes would save nothing, and each would keep blocks of its own. A
  * test builds the library with other ones (tests/abi/). */
+#ifndef KMALLOC_LEAST
+#define KMALLOC_LEAST 8 /* 16 in libsheaf-malloc.so: malloc() promises more alignment */
+#endif
 #ifndef KMALLOC_SIZES
 #define KMALLOC_SIZES                                                                              \
 	{                                                                                          \
-		.least = 8, .coarse_from = 32 << 10, .fine = 3, .coarse = 0                        \
+		.least = KMALLOC_LEAST, .coarse_from = 32 << 10, .fine = 3, .coarse = 0            \
 	}
 #endif
 static const struct kmalloc_sizes kmalloc_sizes = KMALLOC_SIZES;
@@ -159,6 +162,17 @@ struct kmalloc_call {
 extern const struct kmalloc_call kmalloc_most;
 extern const struct kmalloc_call kvmalloc_most;
 
+/* A block of this size by the section of its cache. False: call kmalloc_rest(). */
+extern struct sheaf_kmalloc_table kmalloc_table __attribute__((visibility("hidden")));
+static OS_ALWAYS_INLINE bool kmalloc_pop(size_t size, gfp_t flags, void **block)
+{
+	return os_likely(size <= 8 * SHEAF_KMALLOC_WORDS) &&
+	       os_likely(!(flags & ~SHEAF_GFP_PLAIN)) &&
+	       os_likely(
+		       cache_pop(os_load_acquire(&kmalloc_table.by_words[(size + 7) >> 3]), block));
+}
+void *kmalloc_rest(size_t size, gfp_t flags, uint64_t token, const struct kmalloc_call *call);
+
 /* Allocate on this node or NUMA_NO_NODE: from this family; for a block of kmalloc(), that of the
  * block that it replaces, or NULL: the partition of the token. */
 void *kmalloc_from(kmem_buckets *set, size_t size, gfp_t flags, int node,
@@ -180,6 +194,9 @@ kmem_buckets *kmalloc_set(uint64_t token, gfp_t flags, unsigned int turn);
 
 /* The program asked for so many bytes of this block. */
 void kmalloc_tell_size(void *block, size_t size);
+/* krealloc() by this call. */
+void *kmalloc_resize(const void *block, size_t size, gfp_t flags, const struct kmalloc_call *call,
+		     uint64_t token);
 
 /* --- large.c: blocks above KMALLOC_MAX_CACHE_SIZE, and aligned ones --------------------------- */
 
