@@ -59,28 +59,30 @@ OS_COLD void cache_report_wrong(const void *pointer, const char *call)
 	struct block block = block_of(pointer);
 
 	if (block.kind != BLOCK_NONE && block.start == pointer)
-		os_misuse_later(NULL,
-				"%s(%p): the block of %zu bytes was freed or retired before; "
-				"ignored. Look for a pointer to it that is used after that",
-				call, pointer, block.size);
+		os_misuse_pointer_later(
+			NULL,
+			"%s(%p): the block of %zu bytes was freed or retired before; "
+			"ignored. Look for a pointer to it that is used after that",
+			call, pointer, block.size);
 	else if (block.kind != BLOCK_NONE)
-		os_misuse_later(
+		os_misuse_pointer_later(
 			NULL,
 			"%s(%p): points %zu bytes into a block of %zu bytes; ignored. Use the "
 			"address that was allocated",
 			call, pointer, (size_t)((const char *)pointer - block.start), block.size);
 	else if (page_is_ours(pointer) || guard_is_ours(pointer))
-		os_misuse_later(
+		os_misuse_pointer_later(
 			NULL,
 			"%s(%p): not in a block that is in use; ignored. If it was freed before, "
 			"look for two owners",
 			call, pointer);
 	else
-		os_misuse_later(NULL,
-				"%s(%p): not an object of any cache, and not a large block in "
-				"use; ignored. If it was not freed before, free it with the "
-				"allocator that it came from",
-				call, pointer);
+		os_misuse_pointer_later(
+			NULL,
+			"%s(%p): not an object of any cache, and not a large block in "
+			"use; ignored. If it was not freed before, free it with the "
+			"allocator that it came from",
+			call, pointer);
 }
 
 /* --- calls that do not free the block --------------------------------------------------------- */
@@ -100,10 +102,11 @@ static bool object_is_used(struct kmem_cache *s, void *object, bool retired, con
 	if (index != SLAB_NO_OBJECT && !slab_has(cache, slab, index) &&
 	    hardened_is_used(s, object, retired))
 		return true;
-	os_misuse_later(s->name,
-			"%s(%s, %p): the object is not in use; ignored. If it was freed or retired "
-			"before, look for a pointer to it that is used after that",
-			call, s->name, object);
+	os_misuse_pointer_later(
+		s->name,
+		"%s(%s, %p): the object is not in use; ignored. If it was freed or retired "
+		"before, look for a pointer to it that is used after that",
+		call, s->name, object);
 	return false;
 }
 

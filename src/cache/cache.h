@@ -89,6 +89,7 @@ struct caches {
 	struct kmem_cache *first;
 	/* The cache of kmalloc() whose objects are charged, in place of this one; NULL: none. */
 	struct kmem_cache *(*twin)(struct kmem_cache *s, gfp_t flags);
+	const char *free_call; /* what reports call the free of kmalloc()'s blocks */
 };
 
 extern struct caches caches;
@@ -195,7 +196,7 @@ static inline slab_flags_t cache_debug_flags(const struct kmem_cache *s)
 /* The call's name in reports. */
 static inline const char *cache_free_call(const struct kmem_cache *s)
 {
-	return s->flags & CACHE_KMALLOC ? "kfree" : "kmem_cache_free";
+	return s->flags & CACHE_KMALLOC ? caches.free_call : "kmem_cache_free";
 }
 
 static inline struct kmem_cache *cache_of_slab(struct slab_cache *slab)

@@ -34,6 +34,7 @@
 struct caches caches = {
 	.lock = OS_LOCK_INIT(OS_RANK_CACHES),
 	.family = OS_LOCK_INIT(OS_RANK_KMALLOC),
+	.free_call = "kfree",
 };
 static pthread_once_t fork_once = PTHREAD_ONCE_INIT; /* reset by fork in a child */
 

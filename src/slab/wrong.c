@@ -21,19 +21,19 @@ void slab_report_wrong(struct slab_cache *cache, void *object, const char *call)
 	char *start = other == cache ? slab_object_around(cache, slab, object) : NULL;
 
 	if (other && other != cache)
-		os_misuse_later(
+		os_misuse_pointer_later(
 			cache->name,
 			"%s(%s, %p): this object belongs to cache \"%s\"; ignored. Free it to "
 			"that cache, or with kfree()",
 			call, cache->name, object, other->name);
 	else if (start)
-		os_misuse_later(
+		os_misuse_pointer_later(
 			cache->name,
 			"%s(%s, %p): points %zu bytes into an object; ignored. Free the address "
 			"that was allocated",
 			call, cache->name, object, (size_t)((char *)object - start));
 	else
-		os_misuse_later(
+		os_misuse_pointer_later(
 			cache->name, "%s(%s, %p): %s", call, cache->name, object,
 			page_is_ours(object)
 				? "not in an object that is in use; ignored. If it was freed "
@@ -44,7 +44,7 @@ void slab_report_wrong(struct slab_cache *cache, void *object, const char *call)
 
 void slab_report_double(struct slab_cache *cache, void *object, const char *call)
 {
-	os_misuse_later(
+	os_misuse_pointer_later(
 		cache->name,
 		"%s(%s, %p): double free; ignored. The object is already free: look for two owners",
 		call, cache->name, object);

@@ -3,6 +3,7 @@
 #include "os/report/report.h"
 
 #include <stdarg.h>
+#include <stdbool.h>
 
 #include "os/options/options.h"
 #include "os/report/record.h"
@@ -72,7 +73,7 @@ uint32_t os_misuse_count(const char *about, const char *format)
 }
 
 /* With the stack of this call: another one, of another thread, may write the line. */
-static void keep_misuse(uint32_t n, const char *format, va_list arguments)
+static void keep_misuse(uint32_t n, bool ends, const char *format, va_list arguments)
 {
 	OS_KEEP_ERRNO;
 	struct os_record *record = n ? os_record_claim(false) : NULL;
@@ -84,7 +85,7 @@ static void keep_misuse(uint32_t n, const char *format, va_list arguments)
 			os_record_add(record, " (number %u of such reports; most are left out)", n);
 		if (os_stack(stack, sizeof(stack)))
 			os_record_add(record, "; called from%s", stack);
-		record->last = os_options.panic_on_warn;
+		record->last = ends || os_options.panic_on_warn;
 		os_record_end(record, false);
 	}
 }
@@ -96,7 +97,7 @@ void os_misuse(const char *about, const char *format, ...)
 
 	os_report_kept();
 	va_start(arguments, format);
-	keep_misuse(n, format, arguments);
+	keep_misuse(n, false, format, arguments);
 	va_end(arguments);
 	os_write_kept();
 }
@@ -106,7 +107,18 @@ void os_misuse_later(const char *about, const char *format, ...)
 	va_list arguments;
 
 	va_start(arguments, format);
-	keep_misuse(os_misuse_count(about, format), format, arguments);
+	keep_misuse(os_misuse_count(about, format), false, format, arguments);
+	va_end(arguments);
+}
+
+uint32_t os_wrong_pointer_ends;
+
+void os_misuse_pointer_later(const char *about, const char *format, ...)
+{
+	va_list arguments;
+
+	va_start(arguments, format);
+	keep_misuse(os_misuse_count(about, format), os_wrong_pointer_ends, format, arguments);
 	va_end(arguments);
 }
 

@@ -57,7 +57,7 @@ struct os_record *os_record_begin(const char *about, const char *kind)
 	struct os_record *record = os_misuse_count(about, kind) ? os_record_claim(false) : NULL;
 
 	if (record)
-		record->last = os_options.panic_on_warn;
+		record->last = os_options.panic_on_warn || os_wrong_pointer_ends;
 	return record;
 }
 

@@ -74,6 +74,12 @@ void os_misuse(const char *about, const char *format, ...)
 	__attribute__((format(printf, 2, 3), cold));
 void os_misuse_later(const char *about, const char *format, ...)
 	__attribute__((format(printf, 2, 3), cold));
+/* os_misuse_later() for a pointer that is no block in use, given to a call that frees or resizes
+ * one. The program is aborted then, too, if the layer above libsheaf said so: a wrong free by
+ * malloc()'s calls damages memory. */
+void os_misuse_pointer_later(const char *about, const char *format, ...)
+	__attribute__((format(printf, 2, 3), cold));
+extern uint32_t os_wrong_pointer_ends __attribute__((visibility("hidden")));
 /* The number of the next report of this kind; 0: it is left out. There are places for some 3000
  * pairs of a kind and a cache. */
 uint32_t os_misuse_count(const char *about, const char *format) OS_COLD;
