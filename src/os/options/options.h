@@ -128,6 +128,9 @@
 	       "report a grace period that takes more milliseconds")                               \
 	NUMBER(random_kmalloc_caches, "random_kmalloc_caches=", 1, 16, 0,                          \
 	       "N sets of kmalloc caches")                                                         \
+	SWITCH(keep_going, "keep_going", "libsheaf-malloc: go on after a wrong free")              \
+	SWITCH(check_sizes, "check_sizes", "libsheaf-malloc: report wrong sizes of sized frees")   \
+	SWITCH(deepbind, "deepbind", "libsheaf-malloc: leave RTLD_DEEPBIND to dlopen()")           \
 	OS_BENCH_OPTIONS(SWITCH)
 
 #define OS_FAIL_NONE 1073741825u /* fail_nth is not given */
