@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * fork() beside threads that allocate and use stdio.
+ *
+ *   T1: fork()                     T2: fflush(NULL), getline(), ...
+ *   handlers: libsheaf's locks     the C library's lock of all streams
+ *   the lock of all streams  <-->  a block: libsheaf's locks
+ *
+ * The C library takes the lock of its list of streams after all handlers, and then waits for T2. So
+ * our handler takes that lock, which is recursive, before libsheaf's handler takes any: handlers of
+ * prepare run last in, first out, and this one is registered after that one. The lock is never
+ * taken by a thread that holds a lock of libsheaf (MALLOC-M4).
+ *
+ * Both are registered when malloc() is first called, before any other handler, if the program does
+ * not register one without allocating first. Such a handler runs while libsheaf is locked: what its
+ * thread allocates then and finds in no sheaf comes from the boot heap, and what it frees and fits
+ * into no sheaf waits on a list, in the blocks themselves.
+ *
+ * Invariants
+ *  FORK-F1. forker is the thread that runs handlers, exactly while malloc_state is MALLOC_FORKS. It
+ *      has the lock of all streams, so there is one at a time.
+ *
+ * Callers: fork(), begin.c, rest.c.
+ */
+#include <pthread.h>
+
+#include "entry.h"
+#include "os/report/report.h"
+
+/* Of glibc, since 2.2.5, for its own fork(). */
+extern void _IO_list_lock(void);
+extern void _IO_list_unlock(void);
+extern void _IO_list_resetlock(void);
+
+static uintptr_t forker;
+
+struct waiting {
+	struct waiting *next;
+};
+static struct waiting *waiting; /* the forker's */
+
+bool malloc_forks_here(void)
+{
+	return os_load_relaxed(&forker) == os_self();
+}
+
+void malloc_free_later(void *block)
+{
+	struct waiting *first = block;
+
+	first->next = waiting;
+	waiting = first;
+}
+
+static void open_again(void)
+{
+	os_store_relaxed(&forker, 0);
+	os_store_release(&malloc_state, MALLOC_OPEN);
+}
+
+static void free_waiting(struct waiting *first)
+{
+	while (first) {
+		struct waiting *next = first->next;
+
+		malloc_free_fast(first);
+		first = next;
+	}
+}
+
+static void before_fork(void)
+{
+	_IO_list_lock();
+	os_store_relaxed(&forker, os_self());
+	os_store_release(&malloc_state, MALLOC_FORKS);
+}
+
+static void after_fork(void)
+{
+	struct waiting *first = waiting;
+
+	waiting = NULL;
+	open_again();
+	_IO_list_unlock();
+	free_waiting(first);
+}
+
+/* The C library has reset the lock already if the parent had several threads, and otherwise not.
+ * Reset, it is free in both cases. */
+static void after_fork_in_child(void)
+{
+	struct waiting *first = waiting;
+
+	waiting = NULL;
+	open_again();
+	_IO_list_resetlock();
+	free_waiting(first);
+}
+
+void malloc_handle_forks(void)
+{
+	static uint32_t once;
+
+	if (!os_exchange(&once, 1) && pthread_atfork(before_fork, after_fork, after_fork_in_child))
+		os_report("pthread_atfork() failed: a fork() beside threads that use stdio may "
+			  "never return");
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The calls of <malloc.h> that say how much memory there is, and that change something.
+ *
+ * In struct mallinfo2, arena is what libsheaf holds beside mappings, hblkhd what is in mappings,
+ * uordblks what is in use, a slab as a whole, and fordblks what is free. No call walks over blocks.
+ */
+#include <malloc.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include <sheaf/trim.h>
+
+#include "entry.h"
+
+MALLOC_PUBLIC int malloc_trim(size_t keep)
+{
+	return os_load_acquire(&malloc_state) == MALLOC_OPEN && sheaf_trim(keep) != 0;
+}
+
+MALLOC_PUBLIC struct mallinfo2 mallinfo2(void)
+{
+	struct mallinfo2 info = {0};
+	struct page_usage pages_now;
+	struct map_usage maps;
+
+	if (os_load_acquire(&malloc_state) != MALLOC_OPEN)
+		return info;
+	pages_now = page_usage();
+	maps = map_usage();
+	info.arena = pages_now.used + pages_now.dirty;
+	info.hblkhd = maps.used + maps.waiting;
+	info.uordblks = pages_now.used + maps.used;
+	info.fordblks = pages_now.dirty + maps.waiting;
+	info.keepcost = info.fordblks;
+	return info;
+}
+
+static int cut(size_t n)
+{
+	return n > INT32_MAX ? INT32_MAX : (int)n;
+}
+
+/* Numbers that do not fit are cut to the largest one. */
+MALLOC_PUBLIC struct mallinfo mallinfo(void)
+{
+	struct mallinfo2 wide = mallinfo2();
+
+	return (struct mallinfo){.arena = cut(wide.arena),
+				 .hblkhd = cut(wide.hblkhd),
+				 .uordblks = cut(wide.uordblks),
+				 .fordblks = cut(wide.fordblks),
+				 .keepcost = cut(wide.keepcost)};
+}
+
+MALLOC_PUBLIC void malloc_stats(void)
+{
+	struct mallinfo2 info = mallinfo2();
+
+	dprintf(STDERR_FILENO,
+		"libsheaf-malloc: %zu bytes in use, %zu free; %zu of all in mappings\n",
+		info.uordblks, info.fordblks, info.hblkhd);
+}
+
+MALLOC_PUBLIC int malloc_info(int options, FILE *to)
+{
+	struct mallinfo2 info = mallinfo2();
+
+	if (options) {
+		errno = EINVAL;
+		return -1;
+	}
+	return fprintf(to,
+		       "<malloc version=\"sheaf-1\">\n"
+		       "<total type=\"used\" size=\"%zu\"/>\n<total type=\"free\" size=\"%zu\"/>\n"
+		       "<total type=\"mmap\" size=\"%zu\"/>\n"
+		       "<system type=\"current\" size=\"%zu\"/>\n</malloc>\n",
+		       info.uordblks, info.fordblks, info.hblkhd, info.arena + info.hblkhd) < 0
+		       ? -1
+		       : 0;
+}
+
+/* Settings of another allocator: accepted, without an effect. SHEAF_OPTIONS has this one's. */
+MALLOC_PUBLIC int mallopt(int what, int value)
+{
+	(void)what, (void)value;
+	return 1;
+}

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The calls of <stdlib.h> and <malloc.h> that allocate and free. The common case of malloc() and
+ * free() is a restartable section in the function itself: no call, no indirect branch. See
+ * entry.h.
+ */
+#include "entry.h"
+
+#include <malloc.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "boot.h"
+#include "os/bytes.h"
+
+MALLOC_PUBLIC OS_FAST void *malloc(size_t size)
+{
+	return malloc_fast(size);
+}
+
+MALLOC_PUBLIC OS_FAST void free(void *block)
+{
+	malloc_free_fast(block);
+}
+
+MALLOC_PUBLIC OS_FAST void *calloc(size_t n, size_t size)
+{
+	size_t bytes;
+	void *block;
+
+	if (os_unlikely(__builtin_mul_overflow(n, size, &bytes)))
+		return malloc_no_memory();
+	if (os_unlikely(!kmalloc_pop(bytes, GFP_KERNEL, &block)))
+		return malloc_rest(bytes, GFP_KERNEL | __GFP_ZERO);
+	os_zero(block, bytes);
+	return block;
+}
+
+/* Is this size served by the block as it is? Of objects that need no check. */
+static inline bool stays(const void *block, size_t size)
+{
+	struct slab_cache *owner = page_owner(block);
+	size_t old;
+
+	if (os_unlikely(!owner) || (cache_of_slab(owner)->flags & (CACHE_DEBUG | CACHE_HARDENED)))
+		return false;
+	old = owner->object_size;
+	return size <= old && (size > old / 2 || old <= 2 * MALLOC_LEAST);
+}
+
+MALLOC_PUBLIC OS_NOINLINE void *realloc(void *block, size_t size)
+{
+	if (os_unlikely(!block))
+		return malloc_fast(size);
+	if (os_unlikely(!size)) {
+		malloc_free_fast(block);
+		return NULL;
+	}
+	return stays(block, size) ? block : malloc_resize(block, size, KMALLOC_CALLER);
+}
+
+/* --- aligned ---------------------------------------------------------------------------------- */
+
+static inline bool is_power(size_t n)
+{
+	return n && !(n & (n - 1));
+}
+
+static void *invalid(void)
+{
+	errno = EINVAL;
+	return NULL;
+}
+
+MALLOC_PUBLIC OS_NOINLINE void *aligned_alloc(size_t align, size_t size)
+{
+	return is_power(align) ? malloc_aligned(align, size, KMALLOC_CALLER) : invalid();
+}
+
+/* Other alignments are rounded up. */
+MALLOC_PUBLIC OS_NOINLINE void *memalign(size_t align, size_t size)
+{
+	if (align > (size_t)1 << 63)
+		return invalid();
+	if (!is_power(align))
+		align = align ? (size_t)2 << kmalloc_log2(align) : 1;
+	return malloc_aligned(align, size, KMALLOC_CALLER);
+}
+
+MALLOC_PUBLIC OS_NOINLINE int posix_memalign(void **to, size_t align, size_t size)
+{
+	OS_KEEP_ERRNO;
+	void *block;
+
+	if (!is_power(align) || align % sizeof(void *))
+		return EINVAL;
+	block = malloc_aligned(align, size, KMALLOC_CALLER);
+	if (!block)
+		return ENOMEM;
+	*to = block;
+	return 0;
+}
+
+MALLOC_PUBLIC OS_NOINLINE void *valloc(size_t size)
+{
+	return malloc_aligned((size_t)getpagesize(), size, KMALLOC_CALLER);
+}
+
+MALLOC_PUBLIC OS_NOINLINE void *pvalloc(size_t size)
+{
+	size_t page = (size_t)getpagesize();
+
+	if (size > PTRDIFF_MAX)
+		return malloc_no_memory();
+	size = (size + page - 1) & -page;
+	return malloc_aligned(page, size ? size : page, KMALLOC_CALLER);
+}
+
+/* --- sizes ------------------------------------------------------------------------------------ */
+
+MALLOC_PUBLIC size_t malloc_usable_size(void *block)
+{
+	if (!block)
+		return 0;
+	if (boot_owns(block))
+		return boot_size(block);
+	if (os_load_acquire(&malloc_state) == MALLOC_ASIDE)
+		return malloc_next.malloc_usable_size(block);
+	return block_of(block).size;
+}
+
+MALLOC_PUBLIC void free_sized(void *block, size_t size)
+{
+	if (os_unlikely(os_load_relaxed(&malloc_checks_sizes)))
+		malloc_check_size(block, size, 1, true, "free_sized");
+	malloc_free_fast(block);
+}
+
+MALLOC_PUBLIC void free_aligned_sized(void *block, size_t align, size_t size)
+{
+	if (os_unlikely(os_load_relaxed(&malloc_checks_sizes)))
+		malloc_check_size(block, size, align, true, "free_aligned_sized");
+	malloc_free_fast(block);
+}

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: MIT */
+/* What the fast paths leave: by the state (entry.h), to libsheaf, the boot heap or the next
+ * allocator. */
+#include "boot.h"
+#include "entry.h"
+
+#include <sheaf/debug.h>
+
+static const struct kmalloc_call malloc_call = {"malloc", "", PTRDIFF_MAX};
+static const struct kmalloc_call realloc_call = {"realloc", "", PTRDIFF_MAX};
+
+void *malloc_no_memory(void)
+{
+	errno = ENOMEM;
+	return NULL;
+}
+
+static OS_COLD void *alloc_elsewhere(size_t size, gfp_t flags)
+{
+	void *block;
+
+	if (os_load_acquire(&malloc_state) == MALLOC_ASIDE)
+		return flags & __GFP_ZERO ? malloc_next.calloc(1, size) : malloc_next.malloc(size);
+	if (!(flags & __GFP_ZERO))
+		malloc_came_here();
+	block = boot_alloc(size);
+	return block ? block : malloc_no_memory();
+}
+
+OS_NOINLINE void *malloc_rest(size_t size, gfp_t flags)
+{
+	void *block;
+
+	if (os_unlikely(size > PTRDIFF_MAX))
+		return malloc_no_memory();
+	if (os_unlikely(!malloc_open()))
+		return alloc_elsewhere(size, flags);
+	block = kmalloc_rest(size ? size : 1, flags, KMALLOC_CALLER, &malloc_call);
+	return os_likely(block) ? block : malloc_no_memory();
+}
+
+void *malloc_aligned(size_t align, size_t size, uint64_t caller)
+{
+	void *block;
+
+	if (size > PTRDIFF_MAX || align > PTRDIFF_MAX)
+		return malloc_no_memory();
+	if (align <= MALLOC_LEAST)
+		return malloc_fast(size);
+	if (!malloc_open()) {
+		if (os_load_acquire(&malloc_state) == MALLOC_ASIDE)
+			return malloc_next.memalign(align, size);
+		return malloc_no_memory();
+	}
+	block = kmalloc_aligned(NULL, size ? size : 1, align, GFP_KERNEL, NUMA_NO_NODE,
+				&malloc_call, caller);
+	return block ? block : malloc_no_memory();
+}
+
+/* --- free ------------------------------------------------------------------------------------- */
+
+static OS_COLD void free_elsewhere(void *block)
+{
+	OS_KEEP_ERRNO;
+
+	if (boot_owns(block))
+		boot_free(block);
+	else if (os_load_acquire(&malloc_state) == MALLOC_ASIDE)
+		malloc_next.free(block);
+	else if (malloc_forks_here() && sheaf_owns(block))
+		malloc_free_later(block);
+	else {
+		cache_free_any(block, "free");
+		cache_leave();
+	}
+}
+
+OS_NOINLINE void malloc_free_rest(void *block)
+{
+	struct slab_cache *owner = page_owner(block);
+
+	if (!block)
+		return;
+	if (os_likely(owner) && os_likely(malloc_open()))
+		cache_free_by_word(cache_of_slab(owner), block);
+	else
+		free_elsewhere(block);
+}
+
+/* --- resize ----------------------------------------------------------------------------------- */
+
+static void *resize_elsewhere(void *block, size_t size)
+{
+	size_t old;
+	void *to;
+
+	if (!boot_owns(block) && os_load_acquire(&malloc_state) == MALLOC_ASIDE)
+		return malloc_next.realloc(block, size);
+	old = boot_owns(block) ? boot_size(block) : block_of(block).size;
+	if (size <= old)
+		return block;
+	to = malloc_fast(size);
+	if (to) {
+		memcpy(to, block, old);
+		malloc_free_fast(block);
+	}
+	return to;
+}
+
+void *malloc_resize(void *block, size_t size, uint64_t caller)
+{
+	void *to;
+
+	if (size > PTRDIFF_MAX)
+		return malloc_no_memory();
+	if (boot_owns(block) || !malloc_open())
+		return resize_elsewhere(block, size);
+	to = kmalloc_resize(block, size, GFP_KERNEL, &realloc_call, caller);
+	return to ? to : malloc_no_memory();
+}
+
+/* --- check_sizes ------------------------------------------------------------------------------ */
+
+static size_t size_of_request(size_t size, size_t align)
+{
+	size = size ? (size + align - 1) & -align : align;
+	return size > KMALLOC_LARGEST ? large_roundup(size) : kmalloc_class(&kmalloc_sizes, size);
+}
+
+void malloc_check_size(void *block, size_t size, size_t align, bool resized, const char *call)
+{
+	struct block is = block_of(block);
+	size_t bytes = size_of_request(size, align);
+
+	if (!block || is.kind == BLOCK_NONE || is.start != block)
+		return;
+	if (is.size == bytes || (is.cache && cache_is_checked(is.cache) && is.size == size) ||
+	    (resized && is.size > bytes && bytes > is.size / 2))
+		return;
+	os_misuse(NULL,
+		  "%s(%p, %zu): the block has %zu bytes, and a block for %zu bytes has %zu; the "
+		  "size is ignored. Pass the size that was allocated, or delete by the type that "
+		  "was made",
+		  call, block, size, is.size, size, bytes);
+}

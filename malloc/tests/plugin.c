@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: MIT */
+/* A shared object for plugins.c and deepbind.c: it is linked with libsheaf.so if PLUGIN_SHEAF. */
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+
+#ifdef PLUGIN_SHEAF
+#include <sheaf/debug.h>
+#include <sheaf/kmalloc.h>
+
+int plugin_uses_same(void *block);
+int plugin_uses_same(void *block)
+{
+	void *own = kmalloc(100, GFP_KERNEL);
+	int same = sheaf_owns(block) && own;
+
+	free(own);
+	kfree(block);
+	return same;
+}
+#endif
+
+void *plugin_alloc(size_t size);
+void plugin_free(void *block);
+void *plugin_open(const char *name);
+
+void *plugin_alloc(size_t size)
+{
+	void *block = malloc(size);
+
+	return block ? memset(block, 1, size) : NULL;
+}
+
+void plugin_free(void *block)
+{
+	free(block);
+}
+
+/* By the run path of this object: the call must return here. */
+void *plugin_open(const char *name)
+{
+	void *object = dlopen(name, RTLD_NOW | RTLD_DEEPBIND);
+
+	__asm__("" : "+r"(object));
+	return object;
+}
