@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "os/machine.h"
 #include "os/options/option.h"
@@ -93,6 +94,15 @@ static void apply_presets(const bool *given)
 		o->check_free = 1;
 }
 
+/* Processes that it starts, and its forked children, inherit the text. */
+static void keep_to_process(void)
+{
+	struct os_options *o = &os_options;
+
+	if (o->process && o->process != (uint32_t)getpid())
+		o->stats = o->stats_json = o->stats_live = o->control = 0;
+}
+
 bool os_options_parse(const char *text)
 {
 	bool understood = true, debug = false, given[OS_NR_OPTIONS] = {false};
@@ -117,6 +127,7 @@ bool os_options_parse(const char *text)
 	}
 	apply_presets(given);
 	report_contradictions(given);
+	keep_to_process();
 	os_store_release(&os_options_read, OS_OPTIONS_READ);
 	return understood;
 }
@@ -143,4 +154,6 @@ void os_options_after_fork(void)
 {
 	if (os_options_read == OS_OPTIONS_READING)
 		os_options_read = OS_OPTIONS_UNREAD;
+	else
+		keep_to_process();
 }

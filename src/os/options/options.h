@@ -108,6 +108,7 @@
 	SWITCH(stats_json, "stats=json", "the same, but print JSON at exit")                       \
 	NUMBER(stats_fd, "stats_fd=", 0, 1 << 20, 2, "print them to file descriptor N")            \
 	TEXT(stats_file, "stats_file=", "only if that is this file: device:inode")                 \
+	NUMBER(process, "process=", 1, 1 << 30, 0, "stats and control only if this is the PID")    \
 	TEXT(sheaf_capacity, "sheaf_capacity=", "objects of a sheaf by cache: NAME:N,NAME*:N,...") \
 	NUMBER(sheaf_budget, "sheaf_budget=", 1, 1 << 24, 0,                                       \
 	       "at most N MiB of objects in sheaves; by default, a part of what is in use")        \

@@ -39,7 +39,7 @@ static void understands_all(void **state)
 		      "slab_max_order=5;slub_min_order=2;slab_min_objects=17;"
 		      "slab_freelist_hardened;slab_freelist_random;slab_debug=F;panic_on_warn;help;"
 		      "reserve=512;sheaf_budget=640;decay=0;decay=never;"
-		      "background;random_kmalloc_caches=7;verbose",
+		      "background;random_kmalloc_caches=7;verbose;process=12",
 		      &lines));
 	assert_int_equal(lines, 0);
 	assert_int_equal(os_options.backend_trylock, 1);
@@ -63,6 +63,7 @@ static void understands_all(void **state)
 	assert_int_equal(os_options.background, 1);
 	assert_int_equal(os_options.random_kmalloc_caches, 7);
 	assert_int_equal(os_options.verbose, 1);
+	assert_int_equal(os_options.process, 12);
 }
 
 /* The kernel's. */
