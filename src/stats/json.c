@@ -43,7 +43,10 @@ static void json_past(struct out *out, struct stats *all)
 		uint64_t times = stats_read_destroyed(entry, stats);
 
 		json_name(out, between, stats->name);
-		out_print(out, ", \"caches\": %" PRIu64, times);
+		out_print(out,
+			  ", \"caches\": %" PRIu64 ", \"object_size\": %" PRIu64
+			  ", \"peak_slab_bytes\": %" PRIu64,
+			  times, stats->object_size, stats->peak_slab_bytes);
 		print_figures(out, stats, stats_of_cache, STATS_COUNTER);
 		out_print(out, "}");
 		between = ",\n";
