@@ -7,6 +7,7 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
+from sheaf_tool import mallocs
 from sheaf_tool.errors import Failure
 
 from .machine import package_version
@@ -75,30 +76,14 @@ ALLOCATORS = (
     Allocator(SLAB_LAYER, SLAB_LAYER, named=True),
     Allocator(MEMPOOL, MEMPOOL, named=True),
     Allocator("glibc", "malloc"),
-    Allocator("jemalloc", "malloc", (), "libjemalloc.so.2", "libjemalloc2", "libjemalloc2"),
-    Allocator("mimalloc", "malloc", (), "libmimalloc.so.2", "libmimalloc2.0", "libmimalloc2.0"),
-    Allocator("tcmalloc", "malloc", (), "libtcmalloc_minimal.so.4", "libtcmalloc-minimal4",
-              "libtcmalloc-minimal4"),
-    Allocator("mimalloc3", "malloc", (), "libmimalloc3.so"),
-    Allocator("snmalloc", "malloc", (), "libsnmalloc.so"),
-    Allocator("rpmalloc", "malloc", (), "librpmalloc.so"),
+    *(Allocator(one.name, "malloc", (), one.library, one.package, one.package, one.environment, one.steps)
+      for one in mallocs.MALLOCS),
     *(Allocator(name, name, named=True) for name in FETCHED_STATIC),
     Allocator("jemalloc-static", "jemalloc-static", install="libjemalloc-dev, then build again", named=True),
-    # Its per-CPU caches need an rseq area that the C library did not register.
-    Allocator("tcmalloc-google", "malloc", (), "libtcmalloc-google.so",
-              environment=(("GLIBC_TUNABLES", "glibc.pthread.rseq=0"),), steps=False),
     Allocator("dpdk", "dpdk", (), None, "libdpdk-dev", "libdpdk-dev, then build again",
               named=True),
     Allocator("harness", "harness", named=True),
 )
-
-
-def _find_library(name: str) -> Path | None:
-    for directory in (PEERS, Path("/usr/local/lib"), *Path("/usr/lib").glob("*-linux-gnu*"),
-                      Path("/usr/lib64"), Path("/usr/lib")):
-        if (directory / name).exists():
-            return directory / name
-    return None
 
 
 class Worker:
@@ -147,7 +132,7 @@ def ready(suite: str, directory: Path,
         if allocator.named and allocator.name not in others:
             continue
         program = (PEERS if allocator.linked else directory) / f"{suite}-{allocator.worker}"
-        library = _find_library(allocator.library) if allocator.library else None
+        library = mallocs.find(allocator.library) if allocator.library else None
         if not program.exists() or (allocator.library and not library):
             if not allocator.remedy:
                 raise Failure(f"{program} is not built")

@@ -5,11 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from sheaf_tool.errors import Failure
-from sheaf_tool.paths import IN_SOURCE_TREE, MAPLE_IN_BUILD, PARTS, ROOT
+from sheaf_tool.paths import IN_SOURCE_TREE, MAPLE_IN_BUILD, PARTS, PEERS, ROOT
 
 DATA = ROOT / "bench" / "data" if IN_SOURCE_TREE else PARTS.parent / "data"  # recordings
 MAPS = ROOT / "maple" / "bench" / "vma" / "maps" if IN_SOURCE_TREE else DATA / "maps"  # of address spaces
-PEERS = ROOT / "build" / "peers"  # where bench/peers/fetch puts libraries
 
 
 def worker_directory(build: str | None) -> Path:

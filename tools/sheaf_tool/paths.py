@@ -10,6 +10,7 @@ from .errors import Failure
 PARTS = Path(__file__).resolve().parent
 ROOT = PARTS.parent.parent
 IN_SOURCE_TREE = (ROOT / "meson.build").exists()
+PEERS = ROOT / "build" / "peers"  # where bench/peers/fetch puts libraries
 MAPLE_IN_BUILD = "subprojects/maple"
 
 

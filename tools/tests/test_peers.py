@@ -11,6 +11,7 @@ from unittest import mock
 from peers import recipes, source
 from sheaf_bench import allocators
 from sheaf_bench.allocators import ALLOCATORS, FETCHED, Allocator, Worker
+from sheaf_tool import mallocs
 from sheaf_tool.errors import Failure
 from sheaf_bench.suites import count
 
@@ -137,9 +138,10 @@ class Measuring(unittest.TestCase):
         scratch = tempfile.TemporaryDirectory()
         self.addCleanup(scratch.cleanup)
         self.directory = Path(scratch.name)
-        change = mock.patch.object(allocators, "PEERS", self.directory)
-        change.start()
-        self.addCleanup(change.stop)
+        for module in allocators, mallocs.paths:
+            change = mock.patch.object(module, "PEERS", self.directory)
+            change.start()
+            self.addCleanup(change.stop)
         self.entry = Allocator("quick", "malloc", (), "libquick.so")
 
     def test_version_is_of_what_was_built(self) -> None:
