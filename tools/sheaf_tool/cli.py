@@ -25,7 +25,7 @@ COMMANDS = {**({name: "sheaf_bench" for name in BENCHMARKS} if HAS_BENCHMARKS el
 
 EPILOG = """\
 examples:
-  sheaf run -- ./program           run a program and show its caches when it ends
+  sheaf run -- ./program           run a program on libsheaf and say how it ran
   sheaf info                       list the running processes with statistics
   sheaf info PID                   show the caches of one of them
   sheaf top                        the same, live; asks which one if there are several

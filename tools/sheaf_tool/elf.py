@@ -1,19 +1,69 @@
 # SPDX-License-Identifier: MIT
-"""The functions of a program or shared library, by its tables of symbols, and where files of a name are."""
+"""What programs and shared libraries say of themselves: their functions, by tables of symbols, and what they need to
+run; and where files of a name are."""
 from __future__ import annotations
 
+import mmap
 import os
 import re
 import shutil
 import struct
 import subprocess
+from dataclasses import dataclass
 from typing import Iterable, Iterator
 
 HEAD = struct.Struct("<16sHHIQQQIHHHHHH")
+PART = struct.Struct("<IIQQQQQQ")  # a program header
+DYNAMIC = struct.Struct("<qQ")
 SECTION = struct.Struct("<IIQQQQIIQQ")
 SYMBOL = struct.Struct("<IBBHQQ")
 SYMTAB, DYNSYM = 2, 11
 FUNCTION = 2
+LOAD, DYNAMIC_PART, INTERPRETER = 1, 2, 3
+NEEDED, NAMES = 1, 5
+BROKEN = OSError, struct.error, IndexError, ValueError, OverflowError  # no such file, or a broken one
+
+
+@dataclass(frozen=True)
+class Head:
+    machine: int
+    interpreter: bool  # false: static
+    needed: set[str]
+    sections: set[str]
+
+
+def head(path: str) -> Head | None:
+    """None, if it is no ELF file of 64 bits."""
+    try:
+        with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            return _head(data)
+    except BROKEN:
+        return None
+
+
+def _name(data: bytes | mmap.mmap, at: int) -> str:
+    return data[at:data.find(b"\0", at)].decode("utf-8", "replace")
+
+
+def _head(data: mmap.mmap) -> Head | None:
+    found = HEAD.unpack_from(data)
+    if found[0][:6] != b"\x7fELF\x02\x01":
+        return None
+    parts = [PART.unpack_from(data, found[5] + i * found[9]) for i in range(found[10])]
+    sections = [SECTION.unpack_from(data, found[6] + i * found[11]) for i in range(found[12])]
+    names = sections[found[13]][4] if sections else 0
+    return Head(found[2], any(part[0] == INTERPRETER for part in parts), _needed(data, parts),
+                {_name(data, names + section[0]) for section in sections})
+
+
+def _needed(data: mmap.mmap, parts: list[tuple[int, ...]]) -> set[str]:
+    entries = [entry for part in parts if part[0] == DYNAMIC_PART
+               for entry in DYNAMIC.iter_unpack(data[part[2]:part[2] + part[5] // DYNAMIC.size * DYNAMIC.size])]
+    for address in (value for tag, value in entries if tag == NAMES):
+        for kind, _, offset, begin, _, size, *_ in parts:
+            if kind == LOAD and begin <= address < begin + size:
+                return {_name(data, offset + address - begin + value) for tag, value in entries if tag == NEEDED}
+    return set()
 
 
 def functions(path: str) -> dict[str, int]:
@@ -21,11 +71,20 @@ def functions(path: str) -> dict[str, int]:
     try:
         with open(path, "rb") as file:
             return _functions(file.read())
-    except (OSError, struct.error, IndexError, ValueError, OverflowError):  # no such file, or a broken one
+    except BROKEN:
         return {}
 
 
-def _functions(data: bytes) -> dict[str, int]:
+def has_function(path: str, name: str) -> bool:
+    """Does it contain the function? Most large files are not read as a whole for that."""
+    try:
+        with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            return data.find(name.encode()) >= 0 and name in _functions(data)
+    except BROKEN:
+        return False
+
+
+def _functions(data: bytes | mmap.mmap) -> dict[str, int]:
     head = HEAD.unpack_from(data)
     if head[0][:6] != b"\x7fELF\x02\x01":
         return {}
@@ -36,8 +95,7 @@ def _functions(data: bytes) -> dict[str, int]:
     for section in sorted((section for section in sections if section[1] in (SYMTAB, DYNSYM)), key=lambda s: -s[1]):
         names = sections[section[6]][4]
         for name, address in _symbols(data[section[4]:section[4] + section[5]]):
-            end = data.index(b"\0", names + name)
-            found.setdefault(data[names + name:end].decode("utf-8", "replace"), address)
+            found.setdefault(_name(data, names + name), address)
     return found
 
 
