@@ -130,7 +130,8 @@ static void aligned(void)
 
 static void resized(void)
 {
-	unsigned char *block = realloc(NULL, HIDDEN((size_t)10)), *mapped;
+	unsigned char *block = realloc(NULL, HIDDEN((size_t)10));
+	size_t usable;
 
 	CHECK(block);
 	memset(block, 1, 10);
@@ -148,11 +149,11 @@ static void resized(void)
 	CHECK(realloc(block, 0) == NULL); /* frees it */
 	/* Everything that was usable moves. */
 	block = malloc(HIDDEN((size_t)1000));
-	for (size_t i = 0; i < malloc_usable_size(block); i++)
+	usable = malloc_usable_size(block);
+	for (size_t i = 0; i < usable; i++)
 		block[i] = (unsigned char)i;
-	mapped = malloc_usable_size(block) + (unsigned char *)0;
 	block = realloc(block, 100000);
-	for (size_t i = 0; i < (size_t)mapped; i++)
+	for (size_t i = 0; i < usable; i++)
 		CHECK(block[i] == (unsigned char)i);
 	free(block);
 }
