@@ -5,21 +5,28 @@
  * handlers are registered then; register ours; open.
  *
  * What this thread allocates meanwhile, directly or through the C library, comes from the boot
- * heap. Other threads wait. No lock is held, since the thread that begins may vanish by fork():
- * then another process has its number, and the first call there begins again.
+ * heap. Other threads wait. If the thread that begins vanishes by fork(), the first call in the
+ * child begins again.
  */
-#include <unistd.h>
+#include <pthread.h>
 
 #include "entry.h"
 
 uint32_t malloc_state, malloc_checks_sizes;
 
-/* Who begins: a number of the thread, and its process; 0: nobody. */
-static uintptr_t beginner;
-static uint32_t beginner_process;
+static uintptr_t beginner; /* a number of the thread; 0: nobody begins */
+
+static void after_fork_in_child(void)
+{
+	beginner = 0;
+}
 
 static bool begin(void)
 {
+	static uint32_t once;
+
+	if (!os_exchange(&once, 1))
+		pthread_atfork(NULL, NULL, after_fork_in_child);
 	if (malloc_is_foreign() && malloc_step_aside()) {
 		os_store_release(&malloc_state, MALLOC_ASIDE);
 		return false;
@@ -38,17 +45,14 @@ static bool begin(void)
 static bool is_to_begin(uintptr_t self)
 {
 	for (;;) {
-		uintptr_t who = os_load_acquire(&beginner);
+		uintptr_t nobody = 0;
 
-		if (who == self && beginner_process == (uint32_t)getpid())
-			return false;
 		if (os_load_acquire(&malloc_state) != MALLOC_NEW)
 			return false;
-		if ((!who || (beginner_process && beginner_process != (uint32_t)getpid())) &&
-		    os_cmpxchg(&beginner, &who, self)) {
-			beginner_process = (uint32_t)getpid();
+		if (os_cmpxchg(&beginner, &nobody, self))
 			return true;
-		}
+		if (nobody == self)
+			return false;
 		os_sleep_briefly();
 	}
 }
