@@ -321,8 +321,11 @@ static void no_thread_in_the_child(void)
 		nap();
 	}
 	returned = page_usage().returned;
-	/* Time passes in slow calls; what they use is little, so that the rest has been idle. */
-	while (page_usage().returned == returned) {
+	/* Time passes in slow calls; what they use is little, so that the rest has been idle. If
+	 * all had returned before, there is something again now and then. */
+	for (unsigned int i = 1; page_usage().returned == returned; i++) {
+		if (i % 1000 == 0)
+			use_and_free();
 		kvfree(kvmalloc(2 << 20, GFP_KERNEL));
 		nap();
 	}
