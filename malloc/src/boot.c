@@ -17,10 +17,11 @@ struct head {
 
 _Static_assert(sizeof(struct head) == STEP, "a block follows its head");
 
+/* The first block is in the page of the variables before: a start touches no other. */
 static struct {
-	char bytes[BOOT_BYTES];
 	uint32_t used;
-} heap __attribute__((aligned(STEP)));
+	char bytes[BOOT_BYTES] __attribute__((aligned(STEP)));
+} heap;
 
 static struct head *head_at(uint32_t place)
 {

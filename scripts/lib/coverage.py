@@ -28,8 +28,8 @@ EXCLUDED = "tests/coverage/excluded"
 MCDC = "clang-22"  # older ones cannot map the counters of conditions from files
 COMPILERS = (MCDC, "clang", "clang-14")
 # What runs none of the build's own code: it compiles other programs, or checks texts.
-OTHERS = ("abi-", "compile-lines", "docs-", "exports", "fast-path-count", "header-", "install", "ip-ranges", "maple", "maps-", "planted",
-          "probes", "scale", "setup", "sim-maple", "single-file", "spaces", "subproject", "tools-maple", "tools-record_maps",
+OTHERS = ("abi-", "compile-lines", "docs-", "exports", "fast-path-count", "header-", "install", "ip-ranges", "malloc-", "maple", "maps-",
+          "planted", "probes", "scale", "setup", "sim-maple", "single-file", "spaces", "subproject", "tools-maple", "tools-record_maps",
           "tools-scale", "walk-shapes", "words-")
 # What counts system calls, to which the counters add, or has pages larger than the counters are aligned to.
 DISTURBED = re.compile(r"start|.*-pages-64k")
