@@ -44,7 +44,7 @@ examples:
   sheaf run --tables -- ./program                each cache, with its events
   sheaf run --options slab_debug=FZPU -- ./old   look for double frees and overruns in any program
   sheaf run --options hardened -- ./server       see libsheaf(7) for all options
-  sheaf run --compare --repeatable -- ./program  which malloc() suits it: CPU time and memory with each
+  sheaf run --compare --repeatable -- ./program  which malloc() suits it
 
 --compare runs PROGRAM several times with each malloc() that is installed, in turns. Only do that if
 nothing is lost when it runs again: --repeatable says so. What it prints is discarded; a file as its
