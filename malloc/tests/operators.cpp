@@ -95,7 +95,8 @@ int handled;
 void fail()
 {
 	CHECK(throws() && cleaned == 1);
-	CHECK(!new (std::nothrow) char[HIDDEN(too_much)]);
+	made = new (std::nothrow) char[HIDDEN(too_much)];
+	CHECK(!made);
 	CHECK(!operator new(HIDDEN(too_much), std::align_val_t(64), std::nothrow));
 	std::set_new_handler([] {
 		if (++handled == 3)
