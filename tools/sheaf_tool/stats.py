@@ -72,3 +72,18 @@ def ratio(ours: Sequence[float], theirs: Sequence[float]) -> Estimate:
     tail = round((1 - CONFIDENCE) / 2 * RESAMPLES)
     value = statistics.median(ours) / statistics.median(theirs)
     return Estimate(value, ratios[tail], ratios[-1 - tail])
+
+
+def geomean_ratio(pairs: Sequence[tuple[Sequence[float], Sequence[float]]]) -> Estimate:
+    """The geometric mean of several such ratios, of one run: all are resampled together."""
+    def mean(ratios: Iterable[float]) -> float:
+        return statistics.geometric_mean(list(ratios))
+
+    n = {len(series) for pair in pairs for series in pair}
+    if len(n) != 1:
+        raise ValueError("interleaved series need one sample per repetition each")
+    means = sorted(mean(_middle(map(one.__getitem__, picked)) / _middle(map(other.__getitem__, picked)) for one, other in pairs)
+                   for picked in _resamples(n.pop(), RESAMPLES))
+    tail = round((1 - CONFIDENCE) / 2 * len(means))
+    return Estimate(mean(statistics.median(one) / statistics.median(other) for one, other in pairs), means[tail],
+                    means[-1 - tail])

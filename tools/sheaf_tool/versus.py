@@ -30,11 +30,11 @@ class Needs:
     faults: int
 
 
-def measure(measurer: Path, command: list[str], environment: Mapping[str, str], **more: Any) -> Needs:
-    """Run it once, with these variables beside ours."""
+def measure(measurer: Path, command: list[str], environment: Mapping[str, str], script: bool = False, **more: Any) -> Needs:
+    """Run it once, with these variables beside ours. A script gets the words that measure, and puts them before a program."""
     with tempfile.TemporaryFile("w+") as file:
-        words = [f"{name}={value}" for name, value in environment.items()]
-        subprocess.run([measurer, str(file.fileno()), *words, "--", *command], pass_fds=[file.fileno()], check=False, **more)
+        words = [str(measurer), str(file.fileno()), *(f"{name}={value}" for name, value in environment.items()), "--"]
+        subprocess.run([*command, *words] if script else [*words, *command], pass_fds=[file.fileno()], check=False, **more)
         file.seek(0)
         found = file.read().split()
     if len(found) != 5:
