@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
-"""Stages: the protocols on weak memory, packages, and the binary interface."""
+"""Stages: the protocols on weak memory, packages, programs on libsheaf-malloc, and the binary interface."""
 import glob
 import os
 
-from lib import abi
+from lib import abi, fast
 from lib.builds import ROOT, run
-from lib.stage import need, program, stage
+from lib.stage import built, need, program, stage
 
 
 @stage("litmus", "the protocols of slabs and of drains on weak memory, by loom: every schedule with up to three preemptions")
@@ -31,6 +31,12 @@ def deb(tally):
             "AUTOPKGTEST_TMP": os.path.join(ROOT, "build/deb"), "LD_LIBRARY_PATH": libraries,
             "PATH": f"{place}/usr/bin:{os.environ['PATH']}", "PKG_CONFIG_SYSROOT_DIR": place,
             "PKG_CONFIG_PATH": f"{libraries}/pkgconfig"}, wanted="libsheaf works")
+
+
+@stage("programs", "each program of `sheaf bench real` prints the same on libsheaf-malloc, with five sets of options")
+def programs(tally):
+    if built(tally, *fast.RELEASE):
+        program(tally, "programs", ["tests/programs/check-programs", fast.RELEASE[0]], wanted=" 0 with faults")
 
 
 @stage("abi", "what changed in the binary interface since the last release, or since --base REF; before the first one, in 100 commits")
