@@ -14,7 +14,6 @@
  * The work does not depend on time or on the number of CPUs.
  */
 #include <pthread.h>
-#include <sched.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -23,11 +22,11 @@
 
 #define MOST_THREADS 64
 #define BLOCKS	     1000
+#define MORE	     10000
 #define PLACES	     256
 
 static size_t threads, rounds;
 static _Atomic(void *) places[PLACES];
-static atomic_size_t taken;
 
 static uint32_t next(uint32_t *state)
 {
@@ -91,44 +90,56 @@ static void *run_larson(void *number)
 	return larson(&mine);
 }
 
-/* Through these places, from any thread to any other. */
-static void put(void *what)
-{
-	for (size_t i = 0;; i++) {
-		void *empty = NULL;
+/* Nobody spins: waiting takes no CPU time. */
+static struct {
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	void **batches[PLACES];
+	size_t n, left; /* left: batches that nobody has taken yet */
+} queue = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 
-		if (atomic_compare_exchange_weak(&places[i % PLACES], &empty, what))
-			return;
-		if (i % PLACES == PLACES - 1)
-			sched_yield();
+static void put(void **batch)
+{
+	pthread_mutex_lock(&queue.lock);
+	while (queue.n == PLACES)
+		pthread_cond_wait(&queue.changed, &queue.lock);
+	queue.batches[queue.n++] = batch;
+	pthread_cond_broadcast(&queue.changed);
+	pthread_mutex_unlock(&queue.lock);
+}
+
+/* NULL: all were taken. */
+static void **take(void)
+{
+	void **batch = NULL;
+
+	pthread_mutex_lock(&queue.lock);
+	while (!queue.n && queue.left)
+		pthread_cond_wait(&queue.changed, &queue.lock);
+	if (queue.n) {
+		batch = queue.batches[--queue.n];
+		queue.left--;
+		pthread_cond_broadcast(&queue.changed);
 	}
+	pthread_mutex_unlock(&queue.lock);
+	return batch;
 }
 
 static void *run_xmalloc(void *number)
 {
-	size_t batches = threads / 2 * rounds;
 	uint32_t state = 7;
+	void **batch;
 
-	if ((uintptr_t)number % 2 == 0) {
-		for (size_t n = 0; n < rounds; n++) {
-			void **batch = make(121 * sizeof(*batch));
-
-			for (int i = 0; i < 120; i++)
-				batch[i] = make(16 + next(&state) % 200);
-			put(batch);
-		}
-		return NULL;
+	for (size_t n = 0; (uintptr_t)number % 2 == 0 && n < rounds; n++) {
+		batch = make(120 * sizeof(*batch));
+		for (int i = 0; i < 120; i++)
+			batch[i] = make(16 + next(&state) % 200);
+		put(batch);
 	}
-	for (size_t i = 0; atomic_load(&taken) < batches; i++) {
-		void **batch = atomic_exchange(&places[i % PLACES], NULL);
-
-		for (int j = 0; batch && j < 120; j++)
-			free(batch[j]);
+	while ((uintptr_t)number % 2 && (batch = take()) != NULL) {
+		for (int i = 0; i < 120; i++)
+			free(batch[i]);
 		free(batch);
-		if (batch)
-			atomic_fetch_add(&taken, 1);
-		else if (i % PLACES == PLACES - 1)
-			sched_yield();
 	}
 	return NULL;
 }
@@ -138,10 +149,10 @@ static void *run_mstress(void *number)
 	uint32_t state = (uint32_t)(uintptr_t)number + 1;
 
 	for (size_t n = 0; n < rounds; n++) {
-		void *kept[BLOCKS] = {NULL};
+		void *kept[MORE] = {NULL};
 
-		for (int i = 0; i < 4 * BLOCKS; i++) {
-			void **at = &kept[next(&state) % BLOCKS];
+		for (int i = 0; i < 4 * MORE; i++) {
+			void **at = &kept[next(&state) % MORE];
 
 			if (next(&state) % 8 == 0) {
 				*at = atomic_exchange(&places[next(&state) % PLACES], *at);
@@ -150,7 +161,7 @@ static void *run_mstress(void *number)
 			free(*at);
 			*at = make(any_size(&state));
 		}
-		for (int i = 0; i < BLOCKS; i++)
+		for (int i = 0; i < MORE; i++)
 			free(kept[i]);
 	}
 	return NULL;
@@ -158,17 +169,17 @@ static void *run_mstress(void *number)
 
 static void *run_batch(void *number)
 {
-	void **blocks = make(20 * BLOCKS * sizeof(*blocks));
+	void **blocks = make(2 * MORE * sizeof(*blocks));
 	uint32_t state = (uint32_t)(uintptr_t)number + 1;
 
 	for (size_t n = 0; n < rounds; n++) {
-		for (int i = 0; i < 20 * BLOCKS; i++) {
+		for (int i = 0; i < 2 * MORE; i++) {
 			size_t size = 16 + next(&state) % 112;
 
 			blocks[i] = make(size);
 			memset(blocks[i], i, size);
 		}
-		for (int i = 0; i < 20 * BLOCKS; i++)
+		for (int i = 0; i < 2 * MORE; i++)
 			free(blocks[i]);
 	}
 	free(blocks);
@@ -184,11 +195,11 @@ static void *run_handover(void *number)
 	uint32_t state = (uint32_t)me + 1;
 
 	for (size_t n = 0; n < rounds; n++) {
-		handed[me] = make(BLOCKS * sizeof(**handed));
-		for (int i = 0; i < BLOCKS; i++)
+		handed[me] = make(MORE * sizeof(**handed));
+		for (int i = 0; i < MORE; i++)
 			handed[me][i] = make(16 + next(&state) % 240);
 		pthread_barrier_wait(&all);
-		for (int i = 0; i < BLOCKS; i++)
+		for (int i = 0; i < MORE; i++)
 			free(handed[other][i]);
 		free(handed[other]);
 		pthread_barrier_wait(&all);
@@ -218,6 +229,7 @@ int main(int argc, char **argv)
 	rounds = strtoul(argv[3], NULL, 10);
 	if (threads < 2 || threads > MOST_THREADS || threads % 2)
 		return 2;
+	queue.left = threads / 2 * rounds;
 	pthread_barrier_init(&all, NULL, (unsigned int)threads);
 	for (uintptr_t i = 0; i < threads; i++)
 		if (pthread_create(&thread[i], NULL, patterns[which].run, (void *)i))
