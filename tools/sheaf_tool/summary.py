@@ -107,9 +107,9 @@ def lines(run: Run) -> list[str]:
     if len(run.processes) > 1:
         shown[1] += f"; {len(run.processes)} processes"
     shown.append(_calls(run))
-    table = render(["size class", "bytes", "peak", "in use at the end", "allocations"],
-                   [row.cells() for row in rows(run, LINES - len(shown) - 2)])
-    return shown + table.split("\n")
+    found = [row.cells() for row in rows(run, LINES - len(shown) - 2)]
+    table = render(["size class", "bytes", "peak", "in use at the end", "allocations"], found)
+    return shown + (table.split("\n") if found else [])
 
 
 def text(run: Run) -> str:

@@ -56,6 +56,17 @@ print(os.path.exists(f"/dev/shm/libsheaf-{child.pid}"))
 child.communicate()
 """
 
+KILLS_MANY = """
+import subprocess
+
+for _ in range(30):
+    child = subprocess.Popen(["sh", "-c", "echo ready; read word"], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    child.stdout.readline()
+    child.kill()
+    child.wait()
+    print(child.pid)
+"""
+
 BUILD = Path(os.environ.get("SHEAF_BUILD", "/nowhere"))
 HAS_MALLOC = (BUILD / "malloc" / "libsheaf-malloc.so").exists()
 NOWHERE = "/nowhere"  # a build without libsheaf-malloc.so
@@ -234,6 +245,14 @@ class Preload(unittest.TestCase):
         found = json.loads(run("--json", "--", "sh", "-c", ":", build=str(BUILD)).stderr)
         self.assertEqual(Path(found["preloaded"]).parent, BUILD / "malloc")
         self.assertIn("kmalloc-", found["processes"][0]["caches"][0]["name"])
+
+    @unittest.skipUnless(HAS_MALLOC, "needs libsheaf-malloc.so")
+    def test_killed_children_leave_nothing(self) -> None:
+        found = run("--json", "--", sys.executable, "-c", KILLS_MANY, build=str(BUILD))
+        self.assertIsNotNone(json.loads(found.stderr)["preloaded"])
+        killed = found.stdout.split()
+        self.assertEqual(len(killed), 30)
+        self.assertEqual([pid for pid in killed if shared.path_of(int(pid)).exists()], [])
 
 
 class Compare(unittest.TestCase):
