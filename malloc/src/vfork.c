@@ -4,8 +4,9 @@
  *
  * The kernel gives such a child no rseq area. It would read the parent's CPU number in the area
  * that both see, and its sections would not be restarted: another thread on that CPU could get the
- * same object. So the child registers this area for itself. Later the parent registers it again,
- * because the kernel may write only numbers that it believes to have changed.
+ * same object. So the parent first gives up its area, which then says so: all calls of the child
+ * take the slow paths. When the parent wakes up it registers the area again. If the system refuses
+ * to end the registration, the child must not allocate.
  *
  * posix_spawn(), system() and popen() do not come here; their children allocate nothing.
  *
@@ -25,10 +26,43 @@
 #endif
 #define AREA_BYTES 32u /* as glibc registers it, if the kernel needs no more */
 
+static bool call(int flags)
+{
+	unsigned int feature = (unsigned int)getauxval(AT_RSEQ_FEATURE_SIZE);
+
+	return !syscall(SYS_rseq, (char *)__builtin_thread_pointer() + os.rseq_offset,
+			feature > AREA_BYTES ? feature : AREA_BYTES, flags, RSEQ_SIG);
+}
+
+/* Called by the code below. Returns true if the area was this thread's. */
+long malloc_before_vfork(void) __attribute__((used, visibility("hidden")));
+long malloc_before_vfork(void)
+{
+	int before = errno;
+	bool was_registered =
+		os.backend == OS_BACKEND_RSEQ && os_registered() && call(RSEQ_FLAG_UNREGISTER);
+
+	errno = before;
+	return was_registered;
+}
+
+/* In the child, and with another result in the parent. */
+pid_t malloc_after_vfork(long result, long was_registered)
+	__attribute__((used, visibility("hidden")));
+pid_t malloc_after_vfork(long result, long was_registered)
+{
+	int before = errno;
+
+	if (result && was_registered)
+		call(0);
+	errno = result < 0 ? (int)-result : before;
+	return result < 0 ? -1 : (pid_t)result;
+}
+
 /*
  * The system call returns twice on the same stack. The child's calls overwrite what lies below the
- * place of the return address, so that is in a register meanwhile; malloc_vforked() returns to the
- * program.
+ * place of the return address, so that is in a register meanwhile; malloc_after_vfork() returns to
+ * the program. Registers that hold what it needs survive the system call.
  */
 #ifdef __x86_64__
 __asm__(".text\n"
@@ -37,6 +71,12 @@ __asm__(".text\n"
 	"vfork:\n"
 	".cfi_startproc\n"
 	"endbr64\n"
+	"subq $8, %rsp\n"
+	".cfi_adjust_cfa_offset 8\n"
+	"call malloc_before_vfork\n"
+	"addq $8, %rsp\n"
+	".cfi_adjust_cfa_offset -8\n"
+	"movq %rax, %rsi\n"
 	"popq %rdx\n"
 	".cfi_adjust_cfa_offset -8\n"
 	".cfi_register rip, rdx\n"
@@ -46,7 +86,7 @@ __asm__(".text\n"
 	".cfi_adjust_cfa_offset 8\n"
 	".cfi_rel_offset rip, 0\n"
 	"movq %rax, %rdi\n"
-	"jmp malloc_vforked\n"
+	"jmp malloc_after_vfork\n"
 	".cfi_endproc\n"
 	".size vfork, . - vfork\n");
 #elif defined(__aarch64__)
@@ -55,39 +95,23 @@ __asm__(".text\n"
 	".type vfork, %function\n"
 	"vfork:\n"
 	".cfi_startproc\n"
-	"hint #34\n"	    /* bti c */
+	"hint #34\n" /* bti c */
+	"stp x29, x30, [sp, #-16]!\n"
+	".cfi_adjust_cfa_offset 16\n"
+	".cfi_rel_offset x29, 0\n"
+	".cfi_rel_offset x30, 8\n"
+	"bl malloc_before_vfork\n"
+	"ldp x29, x30, [sp], #16\n"
+	".cfi_adjust_cfa_offset -16\n"
+	".cfi_restore x29\n"
+	".cfi_restore x30\n"
+	"mov x9, x0\n"
 	"mov x0, #0x4111\n" /* CLONE_VM | CLONE_VFORK | SIGCHLD */
 	"mov x1, #0\n"
 	"mov x8, #220\n" /* clone */
 	"svc #0\n"
-	"b malloc_vforked\n"
+	"mov x1, x9\n"
+	"b malloc_after_vfork\n"
 	".cfi_endproc\n"
 	".size vfork, . - vfork\n");
 #endif
-
-static bool call(unsigned int bytes, int flags)
-{
-	return !syscall(SYS_rseq, (char *)__builtin_thread_pointer() + os.rseq_offset, bytes, flags,
-			RSEQ_SIG);
-}
-
-pid_t malloc_vforked(long result) __attribute__((used, visibility("hidden")));
-
-pid_t malloc_vforked(long result)
-{
-	unsigned int feature = (unsigned int)getauxval(AT_RSEQ_FEATURE_SIZE), bytes = AREA_BYTES;
-
-	if (result < 0) {
-		errno = (int)-result;
-		return -1;
-	}
-	if (os.backend == OS_BACKEND_RSEQ) {
-		OS_KEEP_ERRNO;
-
-		if (feature > bytes)
-			bytes = feature;
-		if (!result || call(bytes, RSEQ_FLAG_UNREGISTER))
-			call(bytes, 0);
-	}
-	return (pid_t)result;
-}
