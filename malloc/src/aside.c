@@ -16,6 +16,7 @@
 #include "boot.h"
 #include "entry.h"
 #include "os/report/report.h"
+#include <sheaf/debug.h>
 
 #pragma weak dlsym
 
@@ -36,14 +37,17 @@ void malloc_came_here(void)
 bool malloc_is_foreign(void)
 {
 	void *block;
+	bool ours;
 
 	if (__interceptor_malloc)
 		return true;
 	os_store_relaxed(&came_here, 0);
 	/* packaging/libsheaf-malloc.list lets the loader choose these two. */
 	block = malloc(MALLOC_LEAST);
+	/* If kmalloc() was used before, the block comes from its sheaf without a call of this. */
+	ours = os_load_relaxed(&came_here) || sheaf_owns(block);
 	free(block);
-	return block && !os_load_relaxed(&came_here);
+	return block && !ours;
 }
 
 static bool find(void *to, const char *name)
