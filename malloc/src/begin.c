@@ -49,8 +49,13 @@ static bool is_to_begin(uintptr_t self)
 
 		if (os_load_acquire(&malloc_state) != MALLOC_NEW)
 			return false;
-		if (os_cmpxchg(&beginner, &nobody, self))
-			return true;
+		if (os_cmpxchg(&beginner, &nobody, self)) {
+			/* Another thread may have begun, and ended, since the look at the state. */
+			if (os_load_acquire(&malloc_state) == MALLOC_NEW)
+				return true;
+			os_store_release(&beginner, 0);
+			return false;
+		}
 		if (nobody == self)
 			return false;
 		os_sleep_briefly();
