@@ -93,7 +93,7 @@ static OS_COLD void *new_failed(size_t size, size_t align, bool throws)
 
 	while (cxx.get_new_handler && (handler = cxx.get_new_handler()) != NULL) {
 		handler();
-		block = aligned_alloc(align, size);
+		block = align <= MALLOC_LEAST ? malloc(size) : aligned_alloc(align, size);
 		if (block)
 			return block;
 	}
