@@ -15,7 +15,8 @@
 #include "entry.h"
 
 void *malloc_dlopen_next __attribute__((visibility("hidden")));
-uint32_t malloc_dlopen_flags __attribute__((visibility("hidden"))); /* those that stay */
+/* Those that stay; never 0, in whatever order the code below loads the two. */
+uint32_t malloc_dlopen_flags __attribute__((visibility("hidden"))) = ~(uint32_t)RTLD_DEEPBIND;
 
 /* Called once by the code below, or once by each of several threads. */
 void malloc_find_dlopen(void) __attribute__((visibility("hidden"), used));
