@@ -212,12 +212,23 @@ static void drain_words(const struct kmem_group *g)
 	}
 }
 
+/* A row without any is left alone: its lock may be held. */
+static bool has_stock(const struct kmem_group *g, const struct section_slots *s, unsigned int row)
+{
+	for (unsigned int i = 0; i < STOCK_CELLS; i++)
+		if (bytes_in(g, os_load_relaxed(&words_of(s, row)[i])))
+			return true;
+	return false;
+}
+
 static void drain_locked_row(const struct kmem_group *g, const struct section_slots *s,
 			     unsigned int row)
 {
 	struct slot *slot = slot_of_row(s->handle, row);
 	struct taken taken = {.n = 0};
 
+	if (!has_stock(g, s, row))
+		return;
 	while (os_exchange(&slot->lock, 1))
 		os_sleep_briefly();
 	take_row(g, s, row, &taken);
