@@ -188,7 +188,7 @@ static void hand_on_or_flush(struct drain *drain, struct sheaf *taken)
 
 	if (drain->rows && taken_place_of(taken) < TAKEN_REMOTE &&
 	    os.node_of_row[taken_row(taken)] == os_node() && !barn_has_partial(cache) &&
-	    sheaf_size(taken) < taken->capacity) {
+	    sheaf_size(taken) && sheaf_size(taken) < taken->capacity) {
 		sheaf_check_newest(cache, taken, EARLIER_FREE);
 		sheaf_hand_over(cache, taken);
 	} else {
