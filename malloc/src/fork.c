@@ -52,22 +52,6 @@ void malloc_free_later(void *block)
 	waiting = first;
 }
 
-static void open_again(void)
-{
-	os_store_relaxed(&forker, 0);
-	os_store_release(&malloc_state, MALLOC_OPEN);
-}
-
-static void free_waiting(struct waiting *first)
-{
-	while (first) {
-		struct waiting *next = first->next;
-
-		malloc_free_fast(first);
-		first = next;
-	}
-}
-
 static void before_fork(void)
 {
 	_IO_list_lock();
@@ -75,26 +59,30 @@ static void before_fork(void)
 	os_store_release(&malloc_state, MALLOC_FORKS);
 }
 
-static void after_fork(void)
+static void end_fork(void (*release_streams)(void))
 {
-	struct waiting *first = waiting;
+	struct waiting *first = waiting, *next;
 
 	waiting = NULL;
-	open_again();
-	_IO_list_unlock();
-	free_waiting(first);
+	os_store_relaxed(&forker, 0);
+	os_store_release(&malloc_state, MALLOC_OPEN);
+	release_streams();
+	for (; first; first = next) {
+		next = first->next;
+		malloc_free_fast(first);
+	}
+}
+
+static void after_fork(void)
+{
+	end_fork(_IO_list_unlock);
 }
 
 /* The C library has reset the lock already if the parent had several threads, and otherwise not.
  * Reset, it is free in both cases. */
 static void after_fork_in_child(void)
 {
-	struct waiting *first = waiting;
-
-	waiting = NULL;
-	open_again();
-	_IO_list_resetlock();
-	free_waiting(first);
+	end_fork(_IO_list_resetlock);
 }
 
 void malloc_handle_forks(void)
