@@ -8,7 +8,7 @@
  *     `----------> malloc_free_rest()
  *
  *   state          malloc_rest(), malloc_free_rest()
- *   MALLOC_NEW     begin: malloc_begin(); of the thread that begins, the boot heap (boot.h)
+ *   MALLOC_NEW     begin (begin.c); of the thread that begins, the boot heap (boot.h)
  *   MALLOC_OPEN    libsheaf
  *   MALLOC_FORKS   libsheaf; of the thread that forks, the boot heap, and frees wait (fork.c)
  *   MALLOC_ASIDE   the program's own allocator, or a sanitizer's (aside.c)

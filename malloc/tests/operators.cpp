@@ -108,7 +108,6 @@ void fail()
 		throw std::bad_alloc();
 	});
 	CHECK(throws() && handled == 10);
-	/* The nothrow form catches what the handler throws. */
 	std::set_new_handler(nullptr);
 }
 } // namespace

@@ -76,9 +76,9 @@ static OS_ALWAYS_INLINE void cache_free(struct kmem_cache *s, void *object)
 }
 
 /*
- * The same of a cache that was found by the object. A program that frees what it just allocated
- * waits for each load that depends on the object, so the words of the section are read elsewhere
- * than in the cache.
+ * cache_push() for a cache that was found by the object. A program that frees what it just
+ * allocated waits for each load that depends on the object, so the words of the section are read
+ * elsewhere than in the cache.
  */
 static OS_ALWAYS_INLINE bool cache_push_found(struct kmem_cache *s, void *object)
 {

@@ -152,7 +152,7 @@ static void check_cache(unsigned int i, const struct window *window, bool own)
 {
 	struct slab_cache *cache = &made[i]->sheaf.slab;
 	static unsigned char busy[MOST_PAGES];
-	unsigned int nr_busy = 0, nr_all = 0, nr_passed = 0;
+	unsigned int nr_busy = 0, nr_all = 0, nr_without_owners = 0;
 	struct slab *slabs[MOST_NODES];
 	size_t n[MOST_NODES];
 
@@ -170,7 +170,7 @@ static void check_cache(unsigned int i, const struct window *window, bool own)
 			if (slab->cache != cache || slab->state & SLAB_TAIL)
 				continue;
 			if (own && i == CHARGED && !busy[page_of(page_address(slab))] &&
-			    !nr_passed++)
+			    !nr_without_owners++)
 				continue;
 			nr_all += slab_order_of(cache, slab->state).objects;
 			if (!busy[page_of(page_address(slab))])

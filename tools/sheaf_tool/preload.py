@@ -57,7 +57,7 @@ def obstacle(path: str, library: Path) -> str | None:
     if _is_privileged(path):
         return "is set-user-ID or has capabilities"
     if any(name.startswith(("libasan.so", "libclang_rt.asan")) for name in head.needed):
-        return "has gcc's AddressSanitizer, which refuses preloaded libraries"
+        return "has a shared AddressSanitizer, which refuses preloaded libraries"
     return None
 
 

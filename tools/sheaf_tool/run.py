@@ -33,7 +33,7 @@ FROM_TERMINAL = (signal.SIGINT, signal.SIGQUIT)  # the program gets them as well
 EPILOG = """\
 PROGRAM and all that it starts get their memory from libsheaf, without a change to them. At the end,
 ten lines say how long it took, how much memory it had, and which sizes of objects took most of it.
-Some programs must keep their own malloc(): static and set-user-ID ones, those with gcc's
+Some programs must keep their own malloc(): static and set-user-ID ones, those with a shared
 AddressSanitizer. One line says so, and they run all the same. A program that uses libsheaf itself
 needs no libsheaf-malloc; its caches are shown in any case.
 

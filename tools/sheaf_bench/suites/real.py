@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Suite `real`: programs that exist, and threads that only call malloc(), on libsheaf-malloc and on others.
+"""Suite `real`: existing programs, and threads that only call malloc(), on libsheaf-malloc and on others.
 
 bench/real/programs has the programs with their arguments. A program's processes have one allocator preloaded; what is
 measured is their CPU time and the peak of the largest one's resident memory. What is not installed is left out.
@@ -206,7 +206,7 @@ def _works(_: dict[str, Any], __: bool) -> list[tuple[str, tuple[str, ...]]]:
     return []
 
 
-SUITE = Suite("real", "programs that exist, on libsheaf-malloc and on other mallocs: CPU time and memory",
+SUITE = Suite("real", "existing programs, on libsheaf-malloc and on other mallocs: CPU time and memory",
               "Real programs do a fixed piece of work, and threads call malloc() and free() by known patterns, each with "
               "one allocator preloaded.",
               _run, _pictures, _tables, _notes, _works)
