@@ -44,6 +44,22 @@ static int begin(void **state)
 	return 0;
 }
 
+/* For tests whose blocks are all of the node of one CPU. */
+static cpu_set_t every_cpu;
+
+static int begin_on_one_cpu(void **state)
+{
+	sched_getaffinity(0, sizeof(every_cpu), &every_cpu);
+	pin((unsigned int)sched_getcpu());
+	return begin(state);
+}
+
+static int end_on_one_cpu(void **state)
+{
+	(void)state;
+	return sched_setaffinity(0, sizeof(every_cpu), &every_cpu);
+}
+
 static bool is_mapped(const char *address)
 {
 	unsigned char resident;
@@ -633,7 +649,8 @@ int test_freed_mappings(void)
 		cmocka_unit_test_setup(decay_never_counts_more_than_no_time, begin),
 		cmocka_unit_test_setup(a_block_waits, begin),
 		cmocka_unit_test_setup(the_best_fit_is_taken, begin),
-		cmocka_unit_test_setup(the_program_has_the_whole_block, begin),
+		cmocka_unit_test_setup_teardown(the_program_has_the_whole_block, begin_on_one_cpu,
+						end_on_one_cpu),
 #if !OS_ASAN
 		cmocka_unit_test_setup(leaks_are_found_in_used_blocks, begin),
 		cmocka_unit_test_setup(leaks_are_found_in_resized_blocks, begin),
@@ -651,7 +668,8 @@ int test_freed_mappings(void)
 		cmocka_unit_test_setup(freed_while_it_grows, begin),
 		cmocka_unit_test_setup(threads_share_them, begin),
 		cmocka_unit_test(held_pages_serve_at_the_limit_in_child),
-		cmocka_unit_test_setup(a_block_grows_without_the_one_that_waits_in_child, begin),
+		cmocka_unit_test_setup_teardown(a_block_grows_without_the_one_that_waits_in_child,
+						begin_on_one_cpu, end_on_one_cpu),
 	};
 
 	if (!caches_ready())
