@@ -11,7 +11,9 @@ DIRECTORY = "build/deep/debug"
 # The variants by options of this suite show which memory each option touches. Of the others, each runs once.
 WITH_OPTIONS = "cache-"
 LEAVE_OUT = ("gdb-",) + NOT_UNITS + (
-    # These are scripts, whose programs would not run under valgrind,
+    # These need a malloc() that is not valgrind's,
+    "malloc-",
+    # are scripts, whose programs would not run under valgrind,
     "docs-", "foreign-python-", "ip-ranges", "reports-",
     # leave so little address space that valgrind cannot grow the stack,
     "oom-", "kmalloc-oom-", "maple-limit-",
