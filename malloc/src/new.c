@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The operators new and delete of C++, by their names in the Itanium ABI with 64-bit sizes.
+ * The operators new and delete of C++, by their names in the Itanium ABI with 64-bit sizes. Those
+ * that take std::nothrow stay the C++ library's: they call the ones here, and return NULL in place
+ * of an exception, which C could not catch.
  *
  * Out of memory, the program's new handler is called until there is some, or it throws, or there is
  * no handler: then std::bad_alloc is thrown. All that needs is in the C++ library, which this
@@ -84,7 +86,7 @@ static void throw_bad_alloc(const struct cxx *cxx)
 	cxx->throw(exception, (void *)(uintptr_t)cxx->type_of_bad_alloc, cxx->destroy_bad_alloc);
 }
 
-static OS_COLD void *new_failed(size_t size, size_t align, bool throws)
+static OS_COLD void *new_failed(size_t size, size_t align)
 {
 	struct cxx cxx;
 	bool found = find_cxx(&cxx);
@@ -97,8 +99,6 @@ static OS_COLD void *new_failed(size_t size, size_t align, bool throws)
 		if (block)
 			return block;
 	}
-	if (!throws)
-		return NULL;
 	if (found)
 		throw_bad_alloc(&cxx);
 #ifndef MALLOC_STATIC
@@ -109,22 +109,22 @@ static OS_COLD void *new_failed(size_t size, size_t align, bool throws)
 }
 
 #ifdef MALLOC_STATIC
-static OS_NOINLINE void *new_rest(size_t size, size_t align, bool throws)
+static OS_NOINLINE void *new_rest(size_t size, size_t align)
 {
 	void *block = aligned_alloc(align, size);
 
-	return os_likely(block) ? block : new_failed(size, align, throws);
+	return os_likely(block) ? block : new_failed(size, align);
 }
 
-static OS_ALWAYS_INLINE void *new_fast(size_t size, bool throws)
+static OS_ALWAYS_INLINE void *new_fast(size_t size)
 {
 	void *block = malloc(size);
 
-	return os_likely(block) ? block : new_failed(size, MALLOC_LEAST, throws);
+	return os_likely(block) ? block : new_failed(size, MALLOC_LEAST);
 }
 #else
 /* It returns to the program, as malloc_rest(). */
-static OS_NOINLINE void *new_rest(size_t size, size_t align, bool throws)
+static OS_NOINLINE void *new_rest(size_t size, size_t align)
 {
 	/* Aside, the names are those of the program's calls. */
 	void *block = malloc_open() || os_load_acquire(&malloc_state) != MALLOC_ASIDE
@@ -132,16 +132,15 @@ static OS_NOINLINE void *new_rest(size_t size, size_t align, bool throws)
 		      : align <= MALLOC_LEAST ? malloc(size)
 					      : aligned_alloc(align, size);
 
-	return os_likely(block) ? block : new_failed(size, align, throws);
+	return os_likely(block) ? block : new_failed(size, align);
 }
 
-static OS_ALWAYS_INLINE void *new_fast(size_t size, bool throws)
+static OS_ALWAYS_INLINE void *new_fast(size_t size)
 {
 	void *block;
 
-	return os_likely(kmalloc_pop(size, GFP_KERNEL, &block))
-		       ? block
-		       : new_rest(size, MALLOC_LEAST, throws);
+	return os_likely(kmalloc_pop(size, GFP_KERNEL, &block)) ? block
+								: new_rest(size, MALLOC_LEAST);
 }
 #endif
 
@@ -149,37 +148,19 @@ static OS_ALWAYS_INLINE void *new_fast(size_t size, bool throws)
 	MALLOC_PUBLIC OS_FAST void *name(size_t size);                                             \
 	void *name(size_t size)                                                                    \
 	{                                                                                          \
-		return new_fast(size, true);                                                       \
-	}
-#define NEW_NOTHROW(name)                                                                          \
-	MALLOC_PUBLIC void *name(size_t size, const void *tag);                                    \
-	void *name(size_t size, const void *tag)                                                   \
-	{                                                                                          \
-		(void)tag;                                                                         \
-		return new_fast(size, false);                                                      \
+		return new_fast(size);                                                             \
 	}
 #define NEW_ALIGNED(name)                                                                          \
 	MALLOC_PUBLIC void *name(size_t size, size_t align);                                       \
 	void *name(size_t size, size_t align)                                                      \
 	{                                                                                          \
-		return new_rest(size, align, true);                                                \
-	}
-#define NEW_ALIGNED_NOTHROW(name)                                                                  \
-	MALLOC_PUBLIC void *name(size_t size, size_t align, const void *tag);                      \
-	void *name(size_t size, size_t align, const void *tag)                                     \
-	{                                                                                          \
-		(void)tag;                                                                         \
-		return new_rest(size, align, false);                                               \
+		return new_rest(size, align);                                                      \
 	}
 
 NEW(_Znwm)
 NEW(_Znam)
-NEW_NOTHROW(_ZnwmRKSt9nothrow_t)
-NEW_NOTHROW(_ZnamRKSt9nothrow_t)
 NEW_ALIGNED(_ZnwmSt11align_val_t)
 NEW_ALIGNED(_ZnamSt11align_val_t)
-NEW_ALIGNED_NOTHROW(_ZnwmSt11align_val_tRKSt9nothrow_t)
-NEW_ALIGNED_NOTHROW(_ZnamSt11align_val_tRKSt9nothrow_t)
 
 /* --- delete ----------------------------------------------------------------------------------- */
 
@@ -261,20 +242,4 @@ DELETE(_ZdlPvmSt11align_val_t, size_t size, size_t align)
 DELETE(_ZdaPvmSt11align_val_t, size_t size, size_t align)
 {
 	delete_sized(block, size, align);
-}
-DELETE(_ZdlPvRKSt9nothrow_t, const void *tag UNUSED)
-{
-	delete_fast(block);
-}
-DELETE(_ZdaPvRKSt9nothrow_t, const void *tag UNUSED)
-{
-	delete_fast(block);
-}
-DELETE(_ZdlPvSt11align_val_tRKSt9nothrow_t, size_t align UNUSED, const void *tag UNUSED)
-{
-	delete_fast(block);
-}
-DELETE(_ZdaPvSt11align_val_tRKSt9nothrow_t, size_t align UNUSED, const void *tag UNUSED)
-{
-	delete_fast(block);
 }

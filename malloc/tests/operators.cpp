@@ -90,7 +90,7 @@ bool throws()
 	return false;
 }
 
-int handled;
+volatile int handled; /* compilers take it that an operator changes nothing */
 
 void fail()
 {
@@ -108,6 +108,12 @@ void fail()
 		throw std::bad_alloc();
 	});
 	CHECK(throws() && handled == 10);
+	handled = 0;
+	made = new (std::nothrow) char[HIDDEN(too_much)];
+	CHECK(!made && handled == 10);
+	CHECK(!operator new(HIDDEN(too_much), std::nothrow));
+	CHECK(!operator new(HIDDEN(too_much), std::align_val_t(64), std::nothrow));
+	CHECK(!operator new[](HIDDEN(too_much), std::align_val_t(64), std::nothrow));
 	std::set_new_handler(nullptr);
 }
 } // namespace
@@ -116,7 +122,9 @@ int main()
 {
 	std::vector<std::thread> threads;
 
+#ifndef STATIC
 	check_ours();
+#endif
 	make_each();
 	fail();
 	for (int i = 0; i < 20; i++)
