@@ -11,7 +11,11 @@
  * prepare run last in, first out, and this one is registered after that one. The lock is never
  * taken by a thread that holds a lock of libsheaf (MALLOC-M4).
  *
- * Both are registered when malloc() is first called, before any other handler, if the program does
+ * The C library resets the lock in the child if the parent had several threads, and otherwise
+ * leaves it as it is. The child does the same, so that a function that stdio calls under the lock
+ * can fork: stdio unlocks it once more. Beside threads that fails without this library, too.
+ *
+ * Both handlers are registered when malloc() is first called, before any other, if the program does
  * not register one without allocating first. Such a handler runs while libsheaf is locked: what its
  * thread allocates then and finds in no sheaf comes from the boot heap, and what it frees and fits
  * into no sheaf waits on a list, in the blocks themselves.
@@ -23,6 +27,7 @@
  * Callers: fork(), begin.c, rest.c.
  */
 #include <pthread.h>
+#include <sys/single_threaded.h>
 
 #include "entry.h"
 #include "os/report/report.h"
@@ -33,6 +38,7 @@ extern void _IO_list_unlock(void);
 extern void _IO_list_resetlock(void);
 
 static uintptr_t forker;
+static bool parent_was_alone; /* the forker's */
 
 struct waiting {
 	struct waiting *next;
@@ -55,6 +61,7 @@ void malloc_free_later(void *block)
 static void before_fork(void)
 {
 	_IO_list_lock();
+	parent_was_alone = __libc_single_threaded;
 	os_store_relaxed(&forker, os_self());
 	os_store_release(&malloc_state, MALLOC_FORKS);
 }
@@ -78,11 +85,9 @@ static void after_fork(void)
 	end_fork(_IO_list_unlock);
 }
 
-/* The C library has reset the lock already if the parent had several threads, and otherwise not.
- * Reset, it is free in both cases. */
 static void after_fork_in_child(void)
 {
-	end_fork(_IO_list_resetlock);
+	end_fork(parent_was_alone ? _IO_list_unlock : _IO_list_resetlock);
 }
 
 void malloc_handle_forks(void)
