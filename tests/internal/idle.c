@@ -164,10 +164,12 @@ static void sheaves_that_lie_in_a_barn_go(void **state)
 
 static void empty_sheaves_beyond_their_limit_go(void **state)
 {
-	struct kmem_cache *s = make("empties", 64, 0);
+	struct kmem_cache *s;
 	void *objects[MANY];
 
 	(void)state;
+	needs(NEED_SHEAVES);
+	s = make("empties", 64, 0);
 	use(s, MANY);
 	for (unsigned int i = 0; i < MANY; i++)
 		objects[i] = kmem_cache_alloc(s, GFP_KERNEL);

@@ -8,9 +8,11 @@
 #include "kit/unit.h"
 
 enum need {
-	NEED_SHEAVES,	 /* allocations and frees of single objects go through them */
-	NEED_MERGING,	 /* caches whose objects have the same size are one */
-	NEED_ONE_KMALLOC /* every place in the program uses the same caches */
+	NEED_SHEAVES,	  /* allocations and frees of single objects go through them */
+	NEED_MERGING,	  /* caches whose objects have the same size are one */
+	NEED_ONE_KMALLOC, /* every place in the program uses the same caches */
+	NEED_SLABS,	  /* each object is in a slab */
+	NEED_KEPT_PAGES	  /* free pages stay for a time */
 };
 
 /* Skip this test, with the reason, if the options take away what it needs. */
@@ -23,6 +25,8 @@ static inline void needs(enum need what)
 		[NEED_SHEAVES] = {"sheaves", has_slab_debug() || is_tiny()},
 		[NEED_MERGING] = {"merged caches", has_slab_debug() || has_option("slab_nomerge")},
 		[NEED_ONE_KMALLOC] = {"common caches of kmalloc()", sets_of_kmalloc() > 1},
+		[NEED_SLABS] = {"slabs of all objects", has_debug_letter('S')},
+		[NEED_KEPT_PAGES] = {"free pages that stay", is_tiny()},
 	};
 
 	if (all[what].missing) {

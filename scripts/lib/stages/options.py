@@ -18,7 +18,7 @@ OPTIONS = {
              | dict.fromkeys(("container", "pressure"), "no free memory waits")),
     "hardened": ("hardened", "every call is checked", {"wrong-cache": "no wrong pointer enters a sheaf"}),
     "checked": ("slab_debug=FZPU", "every cache is a debug cache",
-                dict.fromkeys(SHEAVES, "no cache has sheaves") | {"sample": "it has letters of its own"}),
+                dict.fromkeys((*SHEAVES, "tune"), "no cache has sheaves") | {"sample": "it has letters of its own"}),
     "sampled": ("slab_debug=S;slab_sample=1", "every object is a sample",
                 dict.fromkeys(SHEAVES, "no object enters a sheaf") | {
                     "sample": "it is about fewer samples", "limit": "limits do not count guarded objects",

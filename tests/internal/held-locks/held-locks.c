@@ -18,6 +18,7 @@
 #include "kit/cache.h"
 #include "kit/capture.h"
 #include "kit/check.h"
+#include "kit/needs.h"
 #include "kit/nolock.h"
 #include "kit/process.h"
 #include "kit/sanitizers.h"
@@ -127,6 +128,7 @@ static void no_new_slab_without_its_locks(void **state)
 	} ways[] = {{lock_node, unlock_node}, {page_lock_all, page_unlock_all}};
 
 	(void)state;
+	needs(NEED_SLABS);
 	pin((unsigned int)sched_getcpu());
 	for (size_t i = 0; i < sizeof(ways) / sizeof(ways[0]); i++) {
 		struct kmem_cache_stats before;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "internal/kit/ready.h"
+#include "kit/needs.h"
 #include "kit/random.h"
 #include "kit/unit.h"
 #include "os/machine.h"
@@ -172,6 +173,7 @@ static void a_held_run_is_found_at_the_hard_limit(void **state)
 	struct slab *held;
 
 	(void)state;
+	needs(NEED_KEPT_PAGES);
 	page_trim();
 	take(0, PAIR);
 	take(1, PAIR);
@@ -194,6 +196,7 @@ static void a_half_at_the_end_is_held_already(void **state)
 	size_t held;
 
 	(void)state;
+	needs(NEED_KEPT_PAGES);
 	while (ranges[0].nr_chunks == before || ranges[0].nr_chunks % 2 == 0) {
 		assert_true(n < FILL);
 		assert_non_null(fill[n++] = page_alloc(0, PAGE_MAX_ORDER));
