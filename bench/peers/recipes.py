@@ -24,6 +24,7 @@ class Recipe:
     sources: Callable[[Path], list[str]]  # given the root
     flags: tuple[str, ...]
     link: tuple[str, ...] = SHARED
+    configure: tuple[str, ...] = ()  # run first, in the root
 
 
 def _named(*names: str) -> Callable[[Path], list[str]]:
@@ -37,8 +38,20 @@ def _tcmalloc_sources(root: Path) -> list[str]:
     return [name for name in names if "/" in name] + ["tcmalloc/tcmalloc/tcmalloc.cc"]
 
 
+def _jemalloc_sources(root: Path) -> list[str]:
+    """All but the one for macOS."""
+    return [f"src/{path.name}" for path in sorted((root / "src").glob("*.c")) if path.name != "zone.c"]
+
+
 X86 = platform.machine() == "x86_64"
 RECIPES = {
+    # Names of its own need no prefix in a library that hides them.
+    "jemalloc53": Recipe(
+        ("gcc", "cc"), "jemalloc", _jemalloc_sources,
+        ("-O3", "-funroll-loops", "-std=gnu11", "-fPIC", "-fvisibility=hidden", "-D_GNU_SOURCE", "-D_REENTRANT",
+         "-DJEMALLOC_NO_PRIVATE_NAMESPACE", "-Iinclude"),
+        configure=("sh", "../configure/configure", "--srcdir=.", "--with-version=5.3.1-0-g0", "--disable-cxx",
+                   "--enable-doc=no")),
     "mimalloc3": Recipe(
         ("gcc", "cc"), "c_src/mimalloc/v3",
         _named(*(f"src/{name}.c" for name in (
@@ -93,6 +106,8 @@ def build(recipe: Recipe, crate: Path, library: Path, done: Callable[[], None]) 
     """Compile and link; `done` is called after each file."""
     root = crate / recipe.root
     command = [compiler(recipe), *recipe.flags, "-w", "-c"]
+    if recipe.configure:
+        _call([*recipe.configure], root)
     objects = crate / "objects"
     objects.mkdir(exist_ok=True)
     made: list[str] = []

@@ -23,6 +23,7 @@ MALLOCS = (
     Malloc("jemalloc", "libjemalloc.so.2", "libjemalloc2"),
     Malloc("mimalloc", "libmimalloc.so.2", "libmimalloc2.0"),
     Malloc("tcmalloc", "libtcmalloc_minimal.so.4", "libtcmalloc-minimal4"),
+    Malloc("jemalloc53", "libjemalloc53.so"),
     Malloc("mimalloc3", "libmimalloc3.so"),
     Malloc("snmalloc", "libsnmalloc.so"),
     Malloc("rpmalloc", "librpmalloc.so"),
