@@ -11,7 +11,7 @@ from sheaf_tool.table import number
 from . import sim_study
 from .allocators import CPU_SLAB, HARNESS, OURS, peers
 from .document import Document
-from .suites import batch, cross, memory, rates, rcu_report, trim, windows
+from .suites import batch, cross, memory, rates, rcu_report, real, trim, windows
 from .suites.cells import whiskers
 from .svg import COLOURS, Bar, Line, LinePanel, Panel, bar_panels, line_panels, sheet
 
@@ -100,6 +100,10 @@ def going_back(document: Document) -> str:
                  trim.caption(document))
 
 
+def programs(document: Document) -> str:
+    return sheet("Existing programs: CPU time and memory, of glibc's", line_panels(real.panels(document), real.AXES), real.CAPTION)
+
+
 # File: suite, picture.
 PICTURES: dict[str, tuple[str, Callable[[Document], str]]] = {
     "one-thread": ("batch", one_thread),
@@ -107,5 +111,6 @@ PICTURES: dict[str, tuple[str, Callable[[Document], str]]] = {
     "readers": ("rcu", readers),
     "memory": ("memory", bytes_left),
     "trim": ("trim", going_back),
+    "malloc": ("real", programs),
     "scale-model": ("sim-scale", sim_study.curves),
 }

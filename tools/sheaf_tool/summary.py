@@ -64,8 +64,8 @@ def objects(text: str) -> Iterator[dict[str, Any]]:
             at += 1
 
 
-def _caches(run: Run) -> Iterator[dict[str, Any]]:
-    for process in run.processes:
+def _caches(processes: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    for process in processes:
         yield from process["caches"]
         yield from process.get("destroyed_caches", [])
 
@@ -73,7 +73,7 @@ def _caches(run: Run) -> Iterator[dict[str, Any]]:
 def rows(run: Run, most: int) -> list[Row]:
     """Most memory first; the last one is the sum of those for which there is no room."""
     found: dict[tuple[str, int], Row] = {}
-    for cache in _caches(run):
+    for cache in _caches(run.processes):
         key = cache["name"], cache["object_size"]
         found.setdefault(key, Row(*key)).add(cache)
     ordered = sorted((row for row in found.values() if row.peak or row.allocated), key=lambda row: (-row.peak, row.size))
@@ -84,12 +84,16 @@ def rows(run: Run, most: int) -> list[Row]:
                                                                       for name in ("peak", "in_use", "allocated")))]
 
 
-def _calls(run: Run) -> str:
+def calls(processes: list[dict[str, Any]]) -> tuple[int, int, int]:
+    """Allocations, frees, and those of both that left the fast path."""
     def sum_of(*names: str) -> int:
-        return sum(cache[name] for cache in _caches(run) for name in names)
+        return sum(cache[name] for cache in _caches(processes) for name in names)
 
-    allocated, freed = sum_of(*ALLOCS), sum_of(*FREES)
-    slow = sum_of("alloc_slowpath", "free_slowpath", *MISSES)
+    return sum_of(*ALLOCS), sum_of(*FREES), sum_of("alloc_slowpath", "free_slowpath", *MISSES)
+
+
+def _calls(run: Run) -> str:
+    allocated, freed, slow = calls(run.processes)
     share = f"; {1000 * slow / (allocated + freed):.1f} of 1,000 left the fast path" if allocated else ""
     return f"calls   {allocated:,} allocations, {freed:,} frees{share}"
 

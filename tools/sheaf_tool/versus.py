@@ -28,19 +28,23 @@ class Needs:
     cpu: float  # seconds, user and system, with those of the processes that it waited for
     peak: float  # MiB resident, of the largest of these processes
     faults: int
+    calls: int = 0  # system calls, if they were counted
 
 
-def measure(measurer: Path, command: list[str], environment: Mapping[str, str], script: bool = False, **more: Any) -> Needs:
-    """Run it once, with these variables beside ours. A script gets the words that measure, and puts them before a program."""
+def measure(measurer: Path, command: list[str], environment: Mapping[str, str], script: bool = False, calls: bool = False,
+            **more: Any) -> Needs:
+    """Run it once, with these variables beside ours. A script gets the words that measure, and puts them before a program.
+
+    Counting system calls takes the program much longer."""
     with tempfile.TemporaryFile("w+") as file:
-        words = [str(measurer), str(file.fileno()), *(f"{name}={value}" for name, value in environment.items()), "--"]
+        words = [str(measurer), str(file.fileno()), *(["--calls"] if calls else []), *(f"{name}={value}" for name, value in environment.items()), "--"]
         subprocess.run([*command, *words] if script else [*words, *command], pass_fds=[file.fileno()], check=False, **more)
         file.seek(0)
         found = file.read().split()
-    if len(found) != 5:
+    if len(found) != 6:
         raise Failure(f"{command[0]} could not be measured")
-    status, user, system, peak, faults = map(int, found)
-    return Needs(status, (user + system) / 1e6, peak / 1024, faults)
+    status, user, system, peak, faults, counted = map(int, found)
+    return Needs(status, (user + system) / 1e6, peak / 1024, faults, counted)
 
 
 def environments(library: Path) -> dict[str, dict[str, str]]:

@@ -26,13 +26,17 @@ def invented() -> Document:
                 if (name, program) != ("mimalloc", "xz"):  # it failed
                     real._keep(document, {"allocator": name, "program": program, "kind": kind},
                                [f"cpu {factor * (100 + i)}", f"peak {20 / factor}"])
+    for name, faults in (OURS, 70), ("glibc", 50):
+        real._keep(document, {"allocator": name, "program": "true", "kind": real.START},
+                   [f"cpu 0.{faults}", "peak 1.5", f"faults {faults}", f"calls {faults - 20}"])
+    real._keep(document, {"allocator": OURS, "program": "xz", "kind": "programs"}, ["slow 3.25"])
     return document
 
 
 class Programs(unittest.TestCase):
     def test_each_has_its_files(self) -> None:
         found = real.read_programs({"real": real.PLACE, "bench": Path("/bench"), "work": Path("/work")})
-        self.assertEqual({one.kind for one in found}, set(real.KINDS))
+        self.assertEqual({one.kind for one in found}, {*real.KINDS, real.START})
         for one in found:
             for word in one.words:
                 self.assertNotIn("{", word)
@@ -41,12 +45,23 @@ class Programs(unittest.TestCase):
 
     def test_what_is_missing(self) -> None:
         found = real.read_programs({}, "[a]\nneeds = sh no-such-program\ncommand = true\n"
-                                       "[b]\nneeds = sh !root\nscript = sh\n")
+                                       "[b]\nneeds = sh\nscript = sh\n")
         self.assertEqual(found[0].missing(), "there is no no-such-program")
-        for user, why in (0, "it does not run as root"), (7, None):
-            with mock.patch.object(real.os, "geteuid", lambda user=user: user):
-                self.assertEqual(found[1].missing(), why)
+        self.assertIsNone(found[1].missing())
         self.assertTrue(found[1].is_script)
+
+    def test_glibc_is_preloaded_where_a_package_links_another(self) -> None:
+        program, = real.read_programs({}, "[a]\npreloads = libc.so.6\ncommand = true\n")
+        for library, wanted in (None, "libc.so.6"), (Path("/lib/libother.so"), "/lib/libother.so"):
+            with mock.patch.object(real.preload, "variable", str):
+                self.assertEqual(real.Runs(GLIBC, library, MEASURER, program)._environment()["LD_PRELOAD"], wanted)
+
+    def test_the_older_of_two_versions_is_left_out(self) -> None:
+        with mock.patch.object(real.mallocs, "find_ours", lambda _: Path("ours")):
+            for there, wanted in ({"libjemalloc.so.2"}, ["sheaf", "glibc", "jemalloc"]), (
+                    {"libjemalloc.so.2", "libjemalloc53.so"}, ["sheaf", "glibc", "jemalloc53"]):
+                with mock.patch.object(real.mallocs, "find", lambda name, there=there: Path(name) if name in there else None):
+                    self.assertEqual([one.name for one, _ in real._allocators(Path("build"))[0]], wanted)
 
     @unittest.skipUnless(MEASURER.exists(), "needs a build")
     def test_measuring(self) -> None:
@@ -54,6 +69,10 @@ class Programs(unittest.TestCase):
             program = real.Program("it", "programs", (), tuple(words), is_script)
             return [line.split()[0] for line in real.Runs(GLIBC, None, MEASURER, program).run()]
 
+        start = real.Program("it", real.START, (), ("true",))
+        found = real.Runs(GLIBC, None, MEASURER, start).run()
+        self.assertEqual([line.split()[0] for line in found], ["cpu", "peak", "faults", "calls"])
+        self.assertGreater(int(found[-1].split()[1]), 5)
         self.assertEqual(lines(["sh", "-c", ":"]), ["cpu", "peak"])
         self.assertEqual(lines(["sh", "-c", '"$@" true', "sh"], True), ["cpu", "peak"])
         for wrong, is_script in (["sh", "-c", "exit 3"], False), (["false"], True):
@@ -78,6 +97,20 @@ class Tables(unittest.TestCase):
         self.assertEqual([cell.split("\n")[0] for cell in python], ["python", "102", "0.80", "0.90", "0.70", "1.14"])
         self.assertEqual([cell.split("\n")[0] for cell in xz], ["xz", "102", "0.80", "0.90", "–", "0.89"])
         self.assertEqual([cell.split("\n")[0] for cell in mean], ["geometric mean", "", "0.80", "0.90", "–", "0.89"])
+
+    def test_means_of_each_kind(self) -> None:
+        """Beside the best peer of all; and the program that is worst beside its own."""
+        found = {row[0]: [cell.split("\n") for cell in row[1:]] for row in real.means(invented())}
+        time = found["programs\nCPU time"]
+        self.assertEqual([cell[0] for cell in time], ["0.80", "0.90", "0.89", "1.14"])
+        self.assertEqual((time[1][1], time[3][1]), ("snmalloc", "python"))
+        self.assertEqual(len(found), 4)
+
+    def test_start_and_slow_calls(self) -> None:
+        (glibc, ours) = real.starts(invented())
+        self.assertEqual(glibc[0::3], ["glibc", "1536"])
+        self.assertEqual([ours[1], ours[2].split("\n")[0], *ours[3:]], ["700", "1.40", "1536", "70", "50"])
+        self.assertEqual(real.slow_calls(invented()), [["xz", "3.2"]])
 
     def test_tables_fit(self) -> None:
         shown = real.SUITE.text(invented())

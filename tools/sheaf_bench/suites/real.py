@@ -1,41 +1,52 @@
 # SPDX-License-Identifier: MIT
-"""Suite `real`: existing programs, and threads that only call malloc(), on libsheaf-malloc and on others.
+"""Suite `real`: existing programs, and patterns that only call malloc(), on libsheaf-malloc and on others.
 
 bench/real/programs has the programs with their arguments. A program's processes have one allocator preloaded; what is
-measured is their CPU time and the peak of the largest one's resident memory. What is not installed is left out.
+measured is their CPU time and the peak of the largest one's resident memory, and of a start also page faults and system
+calls. One more run with ours counts the calls that leave the fast path. What is not installed is left out.
 """
 from __future__ import annotations
 
 import atexit
 import configparser
+import json
 import os
 import shlex
 import shutil
 import subprocess
+import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Mapping
 
-from sheaf_tool import mallocs, preload, versus
+from sheaf_tool import mallocs, preload, summary, versus
 from sheaf_tool.errors import Failure
 from sheaf_tool.paths import ROOT
-from sheaf_tool.stats import Estimate, geomean_ratio, median
+from sheaf_tool.stats import Estimate, geomean_ratio, median, ratio
 
 from ..allocators import ALLOCATORS, OURS, Allocator, Worker, versions
 from ..document import Document
-from ..svg import Bar, Panel, figure
+from ..progress import Progress
+from ..svg import Line, LinePanel, group, line_panels
 from .cells import NOTHING, Cell, Part, best, intervals, measure, notes, ratio_cell
 from .suite import Settings, Suite, Table
 
 PLACE = ROOT / "bench" / "real"
 GLIBC = "glibc"
-NOT_ROOT = "!root"
-CPU, PEAK = "cpu", "peak"
+CPU, PEAK, FAULTS, CALLS, SLOW = "cpu", "peak", "faults", "calls", "slow"
 UNITS = {CPU: "ms", PEAK: "MiB"}
+ALL_UNITS = {**UNITS, FAULTS: "faults", CALLS: "system calls", SLOW: "of 1,000"}
 TITLES = {CPU: "CPU time", PEAK: "peak of resident memory"}
-KINDS = {"threads": "threads that only call malloc() and free()", "programs": "programs"}
+SHORT = {CPU: "CPU time", PEAK: "memory"}
+# The kinds of programs with a mean of all; then those of which each counts by itself.
+MEANS = {"threads": "patterns of threads", "one thread": "patterns of one thread", "programs": "programs"}
+KINDS = {**MEANS, "servers": "servers and runtimes", "many": "many threads that are alive at once"}
+START = "start"
+PATTERNS = ("threads", "one thread", "many")  # bench/real/patterns
+OLDER = {"jemalloc": "jemalloc53", "mimalloc": "mimalloc3"}  # left out where the newer one is
 REPEAT, QUICK_REPEAT, QUICK_SECONDS = 20, 6, 300.0
+STARTS = 10  # in a repetition
 
 
 @dataclass(frozen=True)
@@ -46,12 +57,11 @@ class Program:
     words: tuple[str, ...]
     is_script: bool = False  # it starts what is measured by the words that it gets
     varies: bool = False  # it prints times
+    preloads: str | None = None  # without another allocator
 
     def missing(self) -> str | None:
         """Why it cannot run here."""
-        if NOT_ROOT in self.needs and os.geteuid() == 0:
-            return "it does not run as root"
-        absent = [name for name in (*self.needs, self.words[0]) if name != NOT_ROOT and not shutil.which(name)]
+        absent = [name for name in (*self.needs, self.words[0]) if not shutil.which(name)]
         return f"there is no {absent[0]}" if absent else None
 
 
@@ -65,7 +75,8 @@ def read_programs(places: Mapping[str, Path], text: str | None = None) -> list[P
         for key, place in places.items():
             words = [word.replace(f"{{{key}}}", str(place)) for word in words]
         programs.append(Program(name, section.get("kind", "programs"), tuple(section.get("needs", "").split()),
-                                tuple(words), "script" in section, section.getboolean("varies", False)))
+                                tuple(words), "script" in section, section.getboolean("varies", False),
+                                section.get("preloads")))
     return programs
 
 
@@ -76,22 +87,31 @@ class Runs(Worker):
         super().__init__(allocator, library or Path(what.words[0]), library)
         self.measurer, self.what = measurer, what
 
-    def run(self, *_: str) -> list[str]:
-        environment = dict(self.allocator.environment)
-        if self.library:
-            environment["LD_PRELOAD"] = preload.variable(self.program)
+    def _environment(self) -> dict[str, str]:
+        first = preload.variable(self.program) if self.library else self.what.preloads
+        return {**dict(self.allocator.environment), **({"LD_PRELOAD": first} if first else {})}
+
+    def _once(self, calls: bool = False) -> versus.Needs:
         words = list(self.what.words)
-        needs = versus.measure(self.measurer, words, environment, script=self.what.is_script, stdin=subprocess.DEVNULL,
-                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        needs = versus.measure(self.measurer, words, self._environment(), script=self.what.is_script, calls=calls,
+                               stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         if needs.status:
             raise Failure(f"{self.name}: {shlex.join(words)}: exit status {needs.status}")
-        return [f"{CPU} {1000 * needs.cpu}", f"{PEAK} {needs.peak}"]
+        return needs
+
+    def run(self, *_: str) -> list[str]:
+        if self.what.kind != START:
+            needs = self._once()
+            return [f"{CPU} {1000 * needs.cpu}", f"{PEAK} {needs.peak}"]
+        found = [self._once() for _ in range(STARTS)]
+        return [f"{CPU} {1000 * median([one.cpu for one in found]).value}", f"{PEAK} {median([one.peak for one in found]).value}",
+                f"{FAULTS} {min(one.faults for one in found)}", f"{CALLS} {self._once(calls=True).calls}"]
 
 
 def _keep(document: Document, params: dict[str, Any], lines: list[str]) -> None:
     for line in lines:
         name, value = line.split()
-        document.result(name, params, UNITS[name]).samples.append(float(value))
+        document.result(name, params, ALL_UNITS[name]).samples.append(float(value))
 
 
 def _allocators(build: Path) -> tuple[list[tuple[Allocator, Path | None]], dict[str, str]]:
@@ -107,7 +127,8 @@ def _allocators(build: Path) -> tuple[list[tuple[Allocator, Path | None]], dict[
             found.append((one, library))
         elif one.name in preloaded:
             missing[one.name] = one.remedy
-    return found, missing
+    names = {one.name for one, _ in found}
+    return [(one, library) for one, library in found if OLDER.get(one.name) not in names], missing
 
 
 def work() -> Path:
@@ -118,17 +139,50 @@ def work() -> Path:
     return place
 
 
+def count_slow(program: Program, build: Path) -> float | None:
+    """Of 1,000 calls of malloc() and free(), those that leave the fast path, from the start to the end of its processes."""
+    with tempfile.TemporaryDirectory() as place:
+        file = Path(place) / "run.json"
+        words = [sys.executable, str(ROOT / "tools" / "sheaf"), "run", "--children", "--json", "-o", str(file), "--build", str(build), "--"]
+        subprocess.run([*program.words, *words] if program.is_script else [*words, *program.words], check=False,
+                       stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            allocated, freed, slow = summary.calls(json.loads(file.read_text(encoding="utf-8"))["processes"])
+        except (OSError, ValueError):
+            return None
+    return 1000 * slow / (allocated + freed) if allocated else None
+
+
+def extend_path() -> None:
+    """By where distributions keep servers."""
+    os.environ["PATH"] = ":".join([os.environ.get("PATH", ""), "/usr/sbin", *map(str, sorted(Path("/usr/lib/postgresql").glob("*/bin")))])
+
+
+def _count_all(document: Document, programs: list[Program], build: Path) -> None:
+    with Progress(len(programs)) as progress:
+        for program in programs:
+            progress.start(f"real: calls of {program.name}")
+            share = count_slow(program, build)
+            if share is not None:
+                _keep(document, {"allocator": OURS, "program": program.name, "kind": program.kind}, [f"{SLOW} {share}"])
+            progress.finish()
+
+
 def _run(settings: Settings, machine: dict[str, Any]) -> Document:
     build = settings.workers.parent
     allocators, missing = _allocators(build)
-    programs = read_programs({"real": PLACE, "bench": settings.workers, "work": work()})
+    extend_path()
+    every = read_programs({"real": PLACE, "bench": settings.workers, "work": work()})
+    programs = [program for program in every if not program.missing()]
     cells = [Cell(Runs(one, library, build / "tools" / "measure", program),
                   {"allocator": one.name, "program": program.name, "kind": program.kind}, (), _keep)
-             for program in programs if not program.missing() for one, library in allocators]
+             for program in programs for one, library in allocators]
     workers = [cell.worker for cell in cells[:len(allocators)]]
     document = Document("real", {**machine, "versions": versions(workers), "missing": missing, "left out": {
-        program.name: why for program in programs if (why := program.missing())}})
+        program.name: why for program in every if (why := program.missing())}})
     measure(document, settings, [Part(cells, REPEAT, QUICK_REPEAT, QUICK_SECONDS)])
+    if not settings.against:
+        _count_all(document, [program for program in programs if program.kind != START], build)
     return document
 
 
@@ -137,21 +191,21 @@ def programs_of(document: Document, kind: str) -> list[str]:
 
 
 def _found(document: Document, unit: str, program: str, allocator: str) -> list[float]:
-    return document.samples(UNITS[unit], program=program, allocator=allocator)
+    return document.samples(ALL_UNITS[unit], program=program, allocator=allocator)
 
 
 def geomean(document: Document, unit: str, kind: str, one: str, other: str) -> Estimate | None:
     """Over all programs; None if one of them failed with either."""
     pairs = [(_found(document, unit, program, one), _found(document, unit, program, other))
              for program in programs_of(document, kind)]
-    return geomean_ratio(pairs) if all(a and b and min(b) > 0 and len(a) == len(b) for a, b in pairs) else None
+    return geomean_ratio(pairs) if pairs and all(a and b and min(b) > 0 and len(a) == len(b) for a, b in pairs) else None
 
 
 def peers(document: Document) -> list[str]:
     return [name for name in document.allocators() if name not in (OURS, GLIBC)]
 
 
-def _best_of_all(document: Document, unit: str, kind: str) -> str | None:
+def best_of_all(document: Document, unit: str, kind: str) -> str | None:
     """The peer whose geometric mean is smallest."""
     found = {name: mean.value for name in peers(document) if (mean := geomean(document, unit, kind, name, GLIBC))}
     return min(found, key=found.__getitem__) if found else None
@@ -169,36 +223,104 @@ def rows(document: Document, unit: str, kind: str) -> list[list[str]]:
         shown.append([program, f"{median(of[GLIBC]).value:.0f}" if of[GLIBC] else NOTHING,
                       *(ratio_cell(of[name], of[GLIBC]) for name in names),
                       ratio_cell(of[OURS], of[first]) if first else NOTHING])
-    first = _best_of_all(document, unit, kind)
+    if kind not in MEANS:
+        return shown
+    first = best_of_all(document, unit, kind)
     shown.append(["geometric mean", "", *(_cell(geomean(document, unit, kind, name, GLIBC)) for name in names),
                   _cell(geomean(document, unit, kind, OURS, first)) if first else NOTHING])
     return shown
 
 
+def _worst(document: Document, unit: str, kind: str) -> str:
+    """The program that is worst beside its own best peer."""
+    found = {}
+    for program in programs_of(document, kind):
+        of = {name: _found(document, unit, program, name) for name in (OURS, *peers(document))}
+        first = best({name: of[name] for name in peers(document)})
+        if first and of[OURS] and min(of[first]) > 0:
+            found[program] = ratio(of[OURS], of[first]).value
+    worst = max(found, key=found.__getitem__, default=None)
+    return f"{found[worst]:.2f}\n{worst}" if worst else NOTHING
+
+
+def means(document: Document) -> list[list[str]]:
+    """Geometric means of all programs of a kind."""
+    shown = []
+    for kind, title in MEANS.items():
+        for unit in UNITS:
+            first = best_of_all(document, unit, kind)
+            if programs_of(document, kind):
+                shown.append([f"{title}\n{SHORT[unit]}", _cell(geomean(document, unit, kind, OURS, GLIBC)),
+                              *([f"{geomean(document, unit, kind, first, GLIBC).value:.2f}\n{first}",
+                                 _cell(geomean(document, unit, kind, OURS, first))] if first else [NOTHING] * 2),
+                              _worst(document, unit, kind)])
+    return shown
+
+
+MEANS_HEADER = ["geometric means", "ours /\nglibc", "best peer /\nglibc", "ours /\nbest peer", "worst beside\nits best peer"]
+
+
+def starts(document: Document) -> list[list[str]]:
+    shown = []
+    for program in programs_of(document, START):
+        for name in (GLIBC, OURS, *peers(document)):
+            of = {unit: _found(document, unit, program, name) for unit in ALL_UNITS}
+            if of[CPU]:
+                shown.append([name, f"{1000 * median(of[CPU]).value:.0f}", ratio_cell(of[CPU], _found(document, CPU, program, GLIBC)),
+                              f"{1024 * median(of[PEAK]).value:.0f}", *(f"{min(of[unit]):.0f}" for unit in (FAULTS, CALLS))])
+    return shown
+
+
+def slow_calls(document: Document) -> list[list[str]]:
+    return [[one.params["program"], f"{one.samples[0]:.1f}"] for one in document.results if one.name == SLOW]
+
+
 def _tables(document: Document) -> list[Table]:
-    header = [OURS, *peers(document)]
-    return [(f"{TITLES[unit]}, {title}: {UNITS[unit]} with glibc, and of glibc's\n{intervals(document)}",
-             ["", f"glibc\n{UNITS[unit]}", *header, f"{OURS} /\nbest peer"], rows(document, unit, kind))
-            for kind, title in KINDS.items() if programs_of(document, kind) for unit in UNITS]
+    header, said = [OURS, *peers(document)], intervals(document, CPU)
+    tables = [(f"Geometric means\n{said}", MEANS_HEADER, means(document))]
+    tables += [(f"{TITLES[unit]}, {title}: {UNITS[unit]} with glibc, and of glibc's\n{said}",
+                ["", f"glibc\n{UNITS[unit]}", *header, f"{OURS} /\nbest peer"], rows(document, unit, kind))
+               for kind, title in KINDS.items() if programs_of(document, kind) for unit in UNITS]
+    if programs_of(document, START):
+        tables.append((f"The start of /bin/true, {STARTS} times in a repetition; faults: the fewest\n{said}",
+                       ["", "CPU us", "of glibc's", "peak KiB", "faults", "system\ncalls"], starts(document)))
+    if found := slow_calls(document):
+        tables.append(("Calls of malloc() and free() that leave libsheaf's fast path\nof 1,000, from the start of the program "
+                       "to its end", ["", "of 1,000"], found))
+    return tables
 
 
 def _notes(document: Document) -> list[str]:
     return ["CPU time: user and system, of the program and the processes that it waits for; memory: of the largest of "
-            "them. best peer: for each program the best one; in the last row the one with the best geometric mean.",
+            "them. best peer: for each program the best one; in means the one with the best geometric mean.",
             *(f"{name} is left out: {why}" for name, why in document.machine.get("left out", {}).items()),
             *notes(document)]
 
 
+def panels(document: Document) -> list[LinePanel]:
+    """A dot for each allocator: how much CPU time to the right, how much memory upwards."""
+    found = []
+    for kind, title in MEANS.items():
+        dots = []
+        for i, name in enumerate([OURS, GLIBC, *peers(document)]):
+            both = [geomean(document, unit, kind, name, GLIBC) for unit in UNITS]
+            if all(both):
+                dots.append(Line(name, [(both[0].value, both[1].value)], "ours" if name == OURS else f"l{i - 1}", (0,)))
+        if dots:
+            found.append(LinePanel(title, 0, len(found), dots))
+    return found
+
+
+CAPTION = ["Geometric means of the ratios to glibc: CPU time to the right, peak of resident memory upwards (the number beside "
+           "the name). Nearer to zero is better in both."]
+
+
 def _pictures(document: Document) -> list[str]:
-    panels = []
-    for row, (kind, title) in enumerate(KINDS.items()):
-        for column, unit in enumerate(UNITS):
-            means = {name: geomean(document, unit, kind, name, GLIBC) for name in (OURS, *peers(document))}
-            bars = [Bar(name, mean, "ours" if name == OURS else "peer") for name, mean in means.items() if mean]
-            if programs_of(document, kind) and bars:
-                panels.append(Panel(f"{TITLES[unit]}, {title}", column, row, bars))
-    return [figure("geometric means, of glibc's", panels, "of glibc's", ["Geometric means of the ratios to glibc; shorter "
-                                                                        "is better."])] if panels else []
+    found = panels(document)
+    return [group("CPU time and memory, of glibc's", line_panels(found, AXES), CAPTION)] if found else []
+
+
+AXES = "CPU time of glibc's", "memory of glibc's"
 
 
 def _works(_: dict[str, Any], __: bool) -> list[tuple[str, tuple[str, ...]]]:
@@ -207,6 +329,6 @@ def _works(_: dict[str, Any], __: bool) -> list[tuple[str, tuple[str, ...]]]:
 
 
 SUITE = Suite("real", "existing programs, on libsheaf-malloc and on other mallocs: CPU time and memory",
-              "Real programs do a fixed piece of work, and threads call malloc() and free() by known patterns, each with "
+              "Real programs do a fixed piece of work, and others only call malloc() and free() by known patterns, each with "
               "one allocator preloaded.",
               _run, _pictures, _tables, _notes, _works)
