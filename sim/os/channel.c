@@ -2,7 +2,7 @@
 /* No process asks a simulated one. */
 #include "os/channel.h"
 
-uint32_t os_channel_is_on;
+int32_t os_channel_is_on;
 
 void os_channel_open(void)
 {

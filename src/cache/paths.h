@@ -22,7 +22,7 @@ static inline void cache_leave(void)
 	housekeep_if_due();
 	os_report_kept();
 	group_leave();
-	if (os_unlikely(os_load_relaxed(&os_channel_is_on)))
+	if (os_unlikely(os_load_relaxed(&os_channel_is_on) > CHANNEL_OFF))
 		control_look();
 }
 

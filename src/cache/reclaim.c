@@ -252,6 +252,15 @@ SHEAF_PUBLIC int sheaf_set_limits(size_t soft, size_t hard)
 /* --- trim ------------------------------------------------------------------------------------- */
 
 /* Takes the locks of kmem_cache_shrink(), cache by cache: each is pinned meanwhile. */
+size_t reclaim_free_memory(size_t keep)
+{
+	size_t before = page_usage().returned;
+
+	reclaim_caches();
+	page_trim_to(keep);
+	return page_usage().returned - before;
+}
+
 SHEAF_PUBLIC size_t sheaf_trim(size_t keep)
 {
 	size_t before;
@@ -260,8 +269,7 @@ SHEAF_PUBLIC size_t sheaf_trim(size_t keep)
 		return 0;
 	before = page_usage().returned;
 	shrinkers_run(GFP_KERNEL, 0);
-	reclaim_caches();
-	page_trim_to(keep);
+	reclaim_free_memory(keep);
 	cache_leave();
 	return page_usage().returned - before;
 }

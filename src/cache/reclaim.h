@@ -51,6 +51,8 @@ bool reclaim_passed(void) OS_COLD;
 void reclaim_quarantine(struct kmem_cache *s, bool wait);
 /* Would the cache's own limit refuse its smallest slab now? */
 bool reclaim_own_limit_refuses(const struct kmem_cache *s);
+/* sheaf_trim() without shrinkers; returns the bytes that went back to the system. */
+size_t reclaim_free_memory(size_t keep) OS_COLD;
 void reclaim_above_soft(gfp_t flags) OS_COLD;
 
 /* At the beginning of a slow path, and in the background thread. */

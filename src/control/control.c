@@ -6,6 +6,9 @@
  *   traces alloc|free text|json [TAB NAME]     kmem_cache_print_traces()
  *   validate [TAB NAME]                        kmem_cache_validate()
  *   groups                                     those of sheaf_stats_print(), as JSON
+ *   stats                                      all that sheaf_stats_print() prints as JSON
+ *   trim                                       sheaf_trim(0), but for shrinkers: the call that
+ *                                              answers may hold the program's locks
  *   debug [+T|-T|+A|-A|+Q|-Q]... [TAB NAME]   switch letters of checked caches, and list these
  *   tune [SETTING=N]... [TAB NAME]            change settings, and list them: tune.c
  *
@@ -28,6 +31,7 @@
 
 #include "cache/list.h"
 #include "cache/publish.h"
+#include "cache/reclaim.h"
 #include "cache/verify.h"
 #include "control/question.h"
 #include "debug/slab_debug.h"
@@ -59,13 +63,20 @@ void question_begin_cache(struct question *question, struct out *out, const stru
 	out_quoted(out, s->name);
 }
 
-static void validate(struct question *question, struct out *out, struct kmem_cache *s)
+static void validate_cache(struct question *question, struct out *out, struct kmem_cache *s)
 {
 	int faults = cache_validate(s);
 
 	question_begin_cache(question, out, s);
 	out_print(out, ", \"checked\": %s, \"faults\": %d}", cache_is_checked(s) ? "true" : "false",
 		  faults);
+}
+
+static void validate(struct question *question)
+{
+	question_for_each(question, validate_cache);
+	if (!question->caches)
+		question->error = "there is no such cache";
 }
 
 static void print_traces_of(struct question *question, enum sheaf_traces which,
@@ -75,7 +86,7 @@ static void print_traces_of(struct question *question, enum sheaf_traces which,
 
 	if (n < 0)
 		question->error = strerror(-n);
-	else if (!n && question->name)
+	else if (!n)
 		question->error = "no such cache stores who allocated its objects; start the "
 				  "program with SHEAF_OPTIONS=slab_debug";
 }
@@ -106,6 +117,23 @@ static void show_groups(struct question *question)
 	if (!table.n)
 		question->error = "it has no groups: see kmem_group_create(3)";
 	groups_release(&table);
+}
+
+static void show_stats(struct question *question)
+{
+	struct stats *stats = stats_read();
+
+	if (stats) {
+		stats_print_json(question->out, stats);
+		stats_release(stats);
+	} else {
+		question->error = "no memory for the answer";
+	}
+}
+
+static void return_memory(struct question *question)
+{
+	out_print(question->out, "[{\"returned_bytes\": %zu}]\n", reclaim_free_memory(0));
 }
 
 static void switch_letters(struct question *question, struct out *out, struct kmem_cache *s)
@@ -141,23 +169,22 @@ static void debug(struct question *question)
 				  "SHEAF_OPTIONS=slab_debug";
 }
 
-static void find_answer(struct question *question, const char *line)
+static void find_answer(struct question *question)
 {
-	if (!strncmp(line, "traces", 6)) {
-		traces(question);
-	} else if (!strcmp(line, "validate")) {
-		question_for_each(question, validate);
-		if (!question->caches)
-			question->error = "there is no such cache";
-	} else if (!strcmp(line, "groups")) {
-		show_groups(question);
-	} else if (!strcmp(line, "tune") || !strncmp(line, "tune ", 5)) {
-		question_tune(question);
-	} else if (!strcmp(line, "debug") || !strncmp(line, "debug ", 6)) {
-		debug(question);
-	} else {
-		question->error = "it does not know this question: another version of libsheaf?";
-	}
+	size_t length = strcspn(question->words, " ");
+
+#define ANSWER(word, by)                                                                           \
+	if (length == sizeof(word) - 1 && !memcmp(question->words, word, length))                  \
+	return by(question)
+	ANSWER("traces", traces);
+	ANSWER("validate", validate);
+	ANSWER("groups", show_groups);
+	ANSWER("stats", show_stats);
+	ANSWER("trim", return_memory);
+	ANSWER("debug", debug);
+	ANSWER("tune", question_tune);
+#undef ANSWER
+	question->error = "it does not know this question: another version of libsheaf?";
 }
 
 static void answer(char *line)
@@ -171,7 +198,7 @@ static void answer(char *line)
 	if (tab)
 		*tab = '\0';
 	if (file) {
-		find_answer(&question, line);
+		find_answer(&question);
 		out_flush(&out);
 		if (!question.error && out.error)
 			question.error = "no memory for the answer";

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The control socket: with SHEAF_OPTIONS=control, other processes of the user may ask this one.
+ * The control socket: other processes of the user may ask this one, with SHEAF_OPTIONS=control, or
+ * while it is awake.
  *
  *   asker --connect, one line--> abstract socket libsheaf-control-PID --> some call of the library
  *         <------- a line, and a file in memory with the answer -------'
@@ -12,6 +13,13 @@
  * number in the process's user namespace all appear with the same number, so that number gets no
  * answer.
  *
+ * Without the option there is no socket. The tool wakes such a process: it stores CHANNEL_WOKEN in
+ * os_channel_is_on (tools/sheaf_tool/wake.py), with the rights of a debugger, and a later slow call
+ * opens the socket. One that nobody asked for CHANNEL_WOKEN_MS is closed. A note in the ELF file
+ * says where the word is:
+ *
+ *   owner "libsheaf", type CHANNEL_NOTE | 8 bytes: the word's address minus that of these bytes
+ *
  * Invariants
  *  CHANNEL-N1. One thread at a time is between os_channel_enter() and os_channel_leave(). It is not
  *      cancelled there.
@@ -19,8 +27,8 @@
  *      silent asker of tools/tests/test_control.py is.
  *  CHANNEL-N3. A descriptor is used only while it still is the same file: a program may close all
  *      its descriptors.
- *  CHANNEL-N4. A forked child has a socket of its own, from its first slow call on, and no
- *      descriptor of its parent's.
+ *  CHANNEL-N4. A forked child has a socket of its own, from its first slow call on, or none
+ *      if its parent was woken, and no descriptor of its parent's.
  *
  * Locks: none. Callers: src/control/; src/cache/ for start and fork.
  */
@@ -36,9 +44,19 @@
 #define CHANNEL_MS	 10
 #define CHANNEL_PATIENCE 1000 /* ms */
 #define CHANNEL_LINE	 256
+#define CHANNEL_WOKEN_MS 60000
 
-/* The process has a socket, or needs one: slow calls must check. */
-extern uint32_t os_channel_is_on __attribute__((visibility("hidden")));
+/* The layout of the note and the meaning of the word: others get another number. */
+#define CHANNEL_NOTE 0x5eaf0001
+
+/* Above 0, the process has a socket, or needs one: slow calls must check. Below 0: an error number,
+ * why there is none. */
+enum {
+	CHANNEL_OFF,
+	CHANNEL_BY_OPTION,
+	CHANNEL_WOKEN = 0x656b6177,
+};
+extern int32_t os_channel_is_on __attribute__((visibility("hidden")));
 
 /* At the first use, with no lock held: begin to listen. */
 void os_channel_open(void) OS_COLD;

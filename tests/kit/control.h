@@ -13,8 +13,8 @@
 
 #include "kit/check.h"
 
-/* A socket connected to this process, as `sheaf` opens it. */
-static inline int connect_to_self(void)
+/* A socket connected to this process, as `sheaf` opens it; -1: the process does not listen. */
+static inline int try_to_connect(void)
 {
 	struct sockaddr_un name = {.sun_family = AF_UNIX};
 	int file = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -22,7 +22,18 @@ static inline int connect_to_self(void)
 			      (int)getpid());
 	socklen_t size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length);
 
-	CHECK(file >= 0 && connect(file, (struct sockaddr *)&name, size) == 0);
+	CHECK(file >= 0);
+	if (connect(file, (struct sockaddr *)&name, size) == 0)
+		return file;
+	close(file);
+	return -1;
+}
+
+static inline int connect_to_self(void)
+{
+	int file = try_to_connect();
+
+	CHECK(file >= 0);
 	return file;
 }
 

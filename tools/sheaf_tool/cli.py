@@ -21,7 +21,7 @@ from .table import printable
 BENCHMARKS = ("bench", "compare", "detect", "sim")
 HAS_BENCHMARKS = find_spec("sheaf_bench") is not None
 COMMANDS = {**({name: "sheaf_bench" for name in BENCHMARKS} if HAS_BENCHMARKS else {}),
-            **{name: "sheaf_tool" for name in ("info", "top", "stat", "leaks", "debug", "tune", "symbolize", "run", "record-maps")}}
+            **{name: "sheaf_tool" for name in ("info", "top", "stat", "leaks", "debug", "tune", "trim", "symbolize", "run", "record-maps")}}
 
 EPILOG = """\
 examples:
@@ -33,11 +33,13 @@ examples:
   sheaf leaks PID                  show who allocated the objects of one, by stack
   sheaf debug PID                  list its checked caches, and switch their letters
   sheaf tune PID                   list settings of one, and change them
+  sheaf trim PID                   return its free memory to the system
   sheaf symbolize REPORT           show a report of slab_debug with files and lines
 {benchmarks}  sheaf record-maps -- PROGRAM     record how a program uses its address space
 
 `sheaf COMMAND --help` has more examples. A process has statistics if it was started with
-SHEAF_OPTIONS=stats=live, SHEAF_OPTIONS=stats or `sheaf run`.
+SHEAF_OPTIONS=stats=live, SHEAF_OPTIONS=stats or `sheaf run`. Any other one that has libsheaf tells
+its caches, but no rates, to those who may trace it (ptrace(2)): its user and root.
 """
 
 

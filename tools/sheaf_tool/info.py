@@ -8,6 +8,7 @@ import textwrap
 from typing import Any
 
 from . import control, shared, tune
+from .asked import look_at
 from .errors import Failure, Usage
 from .process import SETTERS, Cache, Process, Reading
 from .table import fold, folded, plural, printable, render, terminal_width
@@ -26,6 +27,7 @@ MEMORY = {
 }
 COLUMNS = ("cache", "in use", "parked", "size", "slabs", "memory", "peak", "waste", "sheaf")
 LONGEST_NAME = 30
+NOT_COUNTED = "  its events are not counted; SHEAF_OPTIONS=stats=live counts them"
 LEGEND = ("in use: objects that the program has, exact to one sheaf per CPU; parked: free objects in sheaves; "
           "size: bytes per object; memory: of slabs now, and at its peak; waste: bytes of slabs that no "
           "object can use; sheaf: capacity of a sheaf")
@@ -35,7 +37,7 @@ examples:
   sheaf info                        list the processes
   sheaf info 1234                   show the caches of one
   sheaf info --all 1234             include caches that were never used
-  sheaf info --validate 1234        ask it to check its caches; it needs SHEAF_OPTIONS=control
+  sheaf info --validate 1234        ask it to check its caches
   sheaf info --json | jq '.[].pid'  the same, for scripts
 """
 
@@ -44,13 +46,12 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     parser = commands.add_parser(
         "info", help="the caches of a running process", epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
-        description="Show the caches of a process that runs with SHEAF_OPTIONS=stats or stats=live;\n"
-                    "without PID, list these processes.")
+        description="Show the caches of a process; without PID, list those that run with SHEAF_OPTIONS=stats\n"
+                    "or stats=live. Another one is asked, and answers in its next slow call.")
     parser.add_argument("pid", nargs="?", metavar="PID", help="the number of a process")
     parser.add_argument("--all", action="store_true", help="include caches that were never used")
     parser.add_argument("--validate", action="store_true",
-                        help="ask the process to check its caches (kmem_cache_validate); needs PID, "
-                             "and SHEAF_OPTIONS=control in the process")
+                        help="ask the process to check its caches (kmem_cache_validate); needs PID")
     control.add_arguments(parser)
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print JSON")
@@ -72,13 +73,14 @@ def memory_lines(reading: Reading) -> list[str]:
     slabs = sum(cache.gauges["slab_bytes"] for cache in reading.caches)
     memory = reading.memory
     own = max(0, memory["used_bytes"] - slabs)
-    process, most, used, peak, free, *parts = map(bytes_short, (
+    most_used = f" (peak {bytes_short(memory['peak_bytes'])})" if memory["peak_bytes"] else ""
+    process, most, used, free, *parts = map(bytes_short, (
         memory["resident_bytes"], memory["peak_resident_bytes"],
-        memory["used_bytes"] + memory["mapped_bytes"], memory["peak_bytes"], memory["free_bytes"],
+        memory["used_bytes"] + memory["mapped_bytes"], memory["free_bytes"],
         slabs, memory["mapped_bytes"], own, memory["committed_bytes"]))
     # Unknown after the process has ended.
     resident = f"{process} resident (peak {most}); " if memory["resident_bytes"] else ""
-    return [f"memory: {resident}libsheaf {used} used (peak {peak}), {free} free",
+    return [f"memory: {resident}libsheaf {used} used{most_used}, {free} free",
             "used: slabs {}, large blocks {}, own {}; committed {}".format(*parts)]
 
 
@@ -104,7 +106,7 @@ def _events(cache: Cache, width: int) -> str:
     chosen = ", ".join(f"{name}={cache.settings[name]} ({by})" for name, by in cache.setters().items())
     by_whom = textwrap.fill(f"set: {chosen}", width, initial_indent="  ", subsequent_indent="  ") + "\n"
     return (f"{cache.name}{letters}\n{shared_by if names else ''}{by_whom if chosen else ''}"
-            f"{text or '  nothing yet'}")
+            f"{text or ('  nothing yet' if cache.counters else NOT_COUNTED)}")
 
 
 def _row(cache: Cache) -> list[str]:
@@ -113,7 +115,8 @@ def _row(cache: Cache) -> list[str]:
     name = name if len(name) <= LONGEST_NAME else name[:LONGEST_NAME - 3] + "..."
     return [name, *(str(values[key]) for key in (
         "objects_in_use", "objects_in_sheaves", "object_size", "slabs")),
-        *(bytes_short(values[key]) for key in ("slab_bytes", "peak_slab_bytes", "waste_bytes")),
+        bytes_short(values["slab_bytes"]), bytes_short(values["peak_slab_bytes"]) if cache.counters else "-",
+        bytes_short(values["waste_bytes"]),
         str(values["sheaf_capacity"])]
 
 
@@ -131,7 +134,8 @@ def text_of(reading: Reading, everything: bool = False) -> str:
         parts.append("no caches")
     if shown:
         parts += [fold(COLUMNS, list(map(_row, shown)), width), folded([LEGEND], width),
-                  "\n".join(_events(cache, width) for cache in shown)]
+                  "\n".join(_events(cache, width) for cache in shown if cache.counters or cache.letters or cache.setters())
+                  or NOT_COUNTED.strip()]
     if unused:
         parts.append(hidden(unused))
     return printable("\n\n".join(parts))
@@ -217,11 +221,12 @@ def run(arguments: argparse.Namespace) -> int:
         return _validate(arguments)
     if arguments.pid is None:
         return _list(arguments)
-    with Process(shared.number(arguments.pid)) as process:
+    pid = shared.number(arguments.pid)
+    with Process(pid) if arguments.prometheus else look_at(pid, arguments.timeout) as process:
         reading = process.read()
         if arguments.json:
             print(as_json(reading))
-        elif arguments.prometheus:
+        elif isinstance(process, Process) and arguments.prometheus:
             print(prometheus(reading, process.text["numbers"]))
         else:
             print(text_of(reading, arguments.all))

@@ -60,7 +60,7 @@ class Cache:
 
     def used(self) -> bool:
         """True if anything was ever allocated from it."""
-        return bool(self.gauges["peak_slab_bytes"] or any(self.counters.values()))
+        return bool(self.gauges["slab_bytes"] or self.gauges["peak_slab_bytes"] or any(self.counters.values()))
 
     def setters(self) -> dict[str, str]:
         """Who set what the library did not choose."""

@@ -37,11 +37,11 @@ class Row:
         # Counts that move from a sheaf to the sums may be in neither for a moment.
         now = {name: max(value, self.counters.get(name, 0))
                for name, value in cache.counters.items()}
-        for name, events in RATES.items():
+        for name, events in RATES.items() if now else ():
             gone = sum(now[event] - self.counters.get(event, 0) for event in events)
             self.rates[name] = gone / seconds
         self.cache, self.counters = cache, now
-        self.allocs.append(self.rates["allocs/s"])
+        self.allocs.append(self.rates.get("allocs/s", 0.0))
 
     def value(self, column: str) -> float:
         if column in RATES:
@@ -115,6 +115,8 @@ def sparkline(values: list[float], width: int) -> str:
 
 
 def _cell(row: Row, column: str) -> str:
+    if column in RATES and not row.counters:
+        return "-"
     return (bytes_short if column == "memory" else short)(row.value(column))
 
 

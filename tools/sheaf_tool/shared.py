@@ -28,6 +28,10 @@ SETTLED = 10.0  # seconds after which its process has certainly mapped a new fil
 HOW = "start it with SHEAF_OPTIONS=stats=live"
 
 
+class NoStatistics(Failure):
+    """The process has no file."""
+
+
 def path_of(pid: int) -> Path:
     """The file with this number here."""
     return DIRECTORY / f"libsheaf-{pid}"
@@ -179,7 +183,7 @@ def open_file(pid: int) -> int:
         flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
         return _its_own(pid, os.open(place, flags))
     except FileNotFoundError:
-        raise Failure(f"process {pid} ({command_of(pid)}) has no statistics: {HOW}") from None
+        raise NoStatistics(f"process {pid} ({command_of(pid)}) has no statistics: {HOW}") from None
     except PermissionError:
         raise Failure(f"no permission to read the statistics of process {pid}: only its user "
                       "may read them") from None

@@ -13,6 +13,7 @@ import time
 import tty
 
 from . import groups
+from .asked import Asked, look_at
 from .choose import pid_of
 from .control import PATIENCE
 from .errors import Failure, Usage
@@ -55,8 +56,8 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
     parser.add_argument("--once", action="store_true", help="print one table and end")
     parser.add_argument("--json", action="store_true", help="print a line of JSON per update")
     parser.add_argument("--groups", action="store_true",
-                        help="show groups (kmem_group_create(3)) instead of caches: the process must run with "
-                             "SHEAF_OPTIONS=control, and make a slow call now and then")
+                        help="show groups (kmem_group_create(3)) instead of caches: the process must make a slow "
+                             "call now and then")
     parser.add_argument("--timeout", type=float, default=PATIENCE, metavar="SECONDS",
                         help="with --groups: how long to wait for an answer (default %(default)g)")
     parser.set_defaults(run=run)
@@ -96,7 +97,7 @@ class Terminal:
         return pressed or "q"  # the terminal is gone
 
 
-def _watch(process: Process, rates: Rates, arguments: argparse.Namespace) -> bool:
+def _watch(process: Process | Asked, rates: Rates, arguments: argparse.Namespace) -> bool:
     """Run until q is pressed (returns True) or the process ends (returns False)."""
     order, interval, everything = "o", arguments.interval, arguments.all
     with Terminal() as terminal:
@@ -118,7 +119,7 @@ def _watch(process: Process, rates: Rates, arguments: argparse.Namespace) -> boo
                 next_look = time.monotonic() + interval
 
 
-def _print(process: Process, rates: Rates, arguments: argparse.Namespace) -> bool:
+def _print(process: Process | Asked, rates: Rates, arguments: argparse.Namespace) -> bool:
     while True:
         time.sleep(arguments.interval)
         runs = process.runs()
@@ -173,7 +174,7 @@ def run(arguments: argparse.Namespace) -> int:
         return _run_groups(arguments)
     pid = pid_of(arguments.pid, "top")
     plain = arguments.once or arguments.json
-    with Process(pid) as process:
+    with look_at(pid, arguments.timeout) as process:
         if not plain and not (sys.stdin.isatty() and sys.stdout.isatty()):
             raise Failure("sheaf top needs a terminal; use --once or --json without one")
         rates = Rates()

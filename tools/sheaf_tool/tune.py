@@ -8,15 +8,15 @@ import sys
 from typing import Any
 
 from . import control, shared
-from .errors import Failure, Usage
+from .errors import Usage
 from .forms import has_form
 from .table import printable, render
 
 NEVER = (1 << 32) - 1  # decay
 COLUMNS = ("capacity", "barn_full", "barn_empty", "limit", "min_partial")
 EPILOG = """\
-The process must have been started with SHEAF_OPTIONS=control. Without settings, the command lists
-those in force; (program), (options) or (tune) says who set one that the library did not choose.
+Without settings, the command lists those in force; (program), (options) or (tune) says who set one
+that the library did not choose.
 
 settings of caches: CACHE is a name; NAME* means all that begin with NAME, '*' all
   capacity=N      objects of a new sheaf, 1 to 4096; 0: the library chooses
@@ -65,7 +65,7 @@ def _ask(arguments: argparse.Namespace, words: list[str], cache: str | None) -> 
     for one in records:
         if not (has_form(list(one["settings"].values()), [{"value": int, "by": str}])
                 and ("decay" in one["settings"] or one["cache"] is not None)):
-            raise Failure(f"process {pid} answered what this version does not understand")
+            raise control.not_understood(pid)
     return records
 
 

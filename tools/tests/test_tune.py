@@ -103,13 +103,13 @@ class OnAProcess(unittest.TestCase):
                 self.fails(live.tune(*words), code, part)
             self.assertEqual(live.settings(), before)
 
-    def test_idle_and_without_socket(self) -> None:
+    def test_idle(self) -> None:
         with Live("control") as live:
             live.do("create first")
             self.fails(sheaf("tune", str(live.pid), "--timeout", "0.1"), 5, "idle")
         with Live("stats=live") as live:
             live.do("create first")
-            self.fails(sheaf("tune", str(live.pid), "decay=5"), 1, "SHEAF_OPTIONS=control")
+            self.fails(sheaf("tune", str(live.pid), "decay=5", "--timeout", "0.1"), 5, "idle")
 
     def test_names_that_no_cache_had(self) -> None:
         live = Tuned(stderr=subprocess.PIPE)

@@ -25,14 +25,28 @@ static struct {
 	struct os_descriptor listens, asks, answer;
 	uint32_t busy;	 /* a thread is looking */
 	uint32_t looked; /* when: ms */
-	uint32_t since;	 /* when the asker came */
+	uint32_t since;	 /* when the last asker came, or it began to listen */
 	int cancel;	 /* the looking thread's state before */
 	uint32_t reported;
 	size_t length; /* of the request so far */
 	char line[CHANNEL_LINE];
 } channel = {.listens = {.file = -1}, .asks = {.file = -1}, .answer = {.file = -1}};
 
-uint32_t os_channel_is_on;
+__attribute__((used)) int32_t os_channel_is_on;
+
+/* The third number is CHANNEL_NOTE. */
+asm(".pushsection .note.libsheaf, \"a\", %note\n"
+    "\t.balign 4\n"
+    "\t.4byte 9, 8, 0x5eaf0001\n"
+    "\t.asciz \"libsheaf\"\n"
+    "\t.balign 4\n"
+    "\t.8byte os_channel_is_on - .\n"
+    "\t.popsection");
+
+static bool is_woken(void)
+{
+	return os_load_relaxed(&os_channel_is_on) == CHANNEL_WOKEN;
+}
 
 /* The first byte of an abstract name is zero. */
 static bool listen_at_name(int file)
@@ -49,29 +63,35 @@ static void begin_to_listen(void)
 {
 	int file =
 		os_may_fail(EMFILE, socket, AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	int error;
 
+	channel.since = os_now_ms();
 	if (os_descriptor_keep(&channel.listens, file) && listen_at_name(channel.listens.file))
 		return;
-	os_report_once_later(&channel.reported,
-			     "SHEAF_OPTIONS=control: cannot create the socket (%s); option ignored",
-			     errno == EADDRINUSE ? "another process uses its name"
-						 : strerror(errno));
+	error = errno;
+	if (!is_woken()) /* otherwise the tool tells */
+		os_report_once_later(
+			&channel.reported,
+			"SHEAF_OPTIONS=control: cannot create the socket (%s); option ignored",
+			error == EADDRINUSE ? "another process uses its name" : strerror(error));
 	os_descriptor_close(&channel.listens);
-	os_store_relaxed(&os_channel_is_on, 0);
+	os_store_relaxed(&os_channel_is_on, -error);
 }
 
 void os_channel_open(void)
 {
 	OS_KEEP_ERRNO;
 
-	os_store_relaxed(&os_channel_is_on, 1);
+	os_store_relaxed(&os_channel_is_on, CHANNEL_BY_OPTION);
 	begin_to_listen();
 }
 
 void os_channel_after_fork(void)
 {
-	if (!os_channel_is_on)
+	if (os_channel_is_on <= CHANNEL_OFF)
 		return;
+	if (is_woken())
+		os_channel_is_on = CHANNEL_OFF;
 	os_descriptor_close(&channel.listens);
 	os_descriptor_close(&channel.asks);
 	os_descriptor_close(&channel.answer);
@@ -131,15 +151,24 @@ static bool take_asker(void)
 	if (!os_descriptor_keep(&channel.asks, file))
 		return false;
 	channel.length = 0;
-	channel.since = os_now_ms();
 	if (getsockopt(channel.asks.file, SOL_SOCKET, SO_PEERCRED, &who, &size) == 0 &&
-	    may_ask(who.uid))
+	    may_ask(who.uid)) {
+		channel.since = os_now_ms();
 		return true;
+	}
 	answer_line(who.uid == nobodys_number()
 			    ? "error it belongs to another user, or you have no number in its user "
 			      "namespace: ask from there\n"
 			    : "error it belongs to another user\n");
 	return false;
+}
+
+static void sleep_if_unused(void)
+{
+	if (is_woken() && os_now_ms() - channel.since > CHANNEL_WOKEN_MS) {
+		os_descriptor_close(&channel.listens);
+		os_store_relaxed(&os_channel_is_on, CHANNEL_OFF);
+	}
 }
 
 /* Read more of the request; true: the line is complete. */
@@ -174,8 +203,10 @@ char *os_channel_request(void)
 			channel.listens.file = -1;
 			begin_to_listen();
 		}
-		if (channel.listens.file < 0 || !take_asker())
+		if (channel.listens.file < 0 || !take_asker()) {
+			sleep_if_unused();
 			return NULL;
+		}
 	}
 	if (!read_line())
 		return NULL;
