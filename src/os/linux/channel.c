@@ -32,16 +32,23 @@ static struct {
 	char line[CHANNEL_LINE];
 } channel = {.listens = {.file = -1}, .asks = {.file = -1}, .answer = {.file = -1}};
 
-__attribute__((used)) int32_t os_channel_is_on;
+int32_t os_channel_is_on;
 
 /* The third number is CHANNEL_NOTE. */
-asm(".pushsection .note.libsheaf, \"a\", %note\n"
-    "\t.balign 4\n"
-    "\t.4byte 9, 8, 0x5eaf0001\n"
-    "\t.asciz \"libsheaf\"\n"
-    "\t.balign 4\n"
-    "\t.8byte os_channel_is_on - .\n"
-    "\t.popsection");
+#define NOTE(percent, word)                                                                        \
+	".pushsection .note.libsheaf, \"a\", " percent "note\n"                                    \
+	"\t.balign 4\n"                                                                            \
+	"\t.4byte 9, 8, 0x5eaf0001\n"                                                              \
+	"\t.asciz \"libsheaf\"\n"                                                                  \
+	"\t.balign 4\n"                                                                            \
+	"\t.8byte " word " - .\n"                                                                  \
+	"\t.popsection"
+
+/* -flto may rename the word, and the compiler says how only in a function; without optimisation it
+ * does not say. */
+#ifndef __OPTIMIZE__
+asm(NOTE("%", "os_channel_is_on"));
+#endif
 
 static bool is_woken(void)
 {
@@ -82,6 +89,9 @@ void os_channel_open(void)
 {
 	OS_KEEP_ERRNO;
 
+#ifdef __OPTIMIZE__
+	asm volatile(NOTE("%%", "%c0") : : "i"(&os_channel_is_on));
+#endif
 	os_store_relaxed(&os_channel_is_on, CHANNEL_BY_OPTION);
 	begin_to_listen();
 }
