@@ -47,7 +47,7 @@
 #define CHANNEL_WOKEN_MS 60000
 
 /* The layout of the note and the meaning of the word: others get another number. */
-#define CHANNEL_NOTE 0x5eaf0001
+#define CHANNEL_NOTE "0x5eaf0001"
 
 /* Above 0, the process has a socket, or needs one: slow calls must check. Below 0: an error number,
  * why there is none. */

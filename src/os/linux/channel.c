@@ -34,11 +34,10 @@ static struct {
 
 int32_t os_channel_is_on;
 
-/* The third number is CHANNEL_NOTE. */
 #define NOTE(percent, word)                                                                        \
 	".pushsection .note.libsheaf, \"a\", " percent "note\n"                                    \
 	"\t.balign 4\n"                                                                            \
-	"\t.4byte 9, 8, 0x5eaf0001\n"                                                              \
+	"\t.4byte 9, 8, " CHANNEL_NOTE "\n"                                                        \
 	"\t.asciz \"libsheaf\"\n"                                                                  \
 	"\t.balign 4\n"                                                                            \
 	"\t.8byte " word " - .\n"                                                                  \
