@@ -5,7 +5,6 @@
 #include "cache/cache.h"
 #include "cache/process.h"
 #include "cache/reclaim.h"
-#include "os/channel.h"
 #include "os/pressure.h"
 #include "os/thread.h"
 #include "page/page.h"
@@ -159,8 +158,7 @@ static void background(void)
 		}
 		reclaim_if_above_soft(GFP_KERNEL);
 		os_report_kept();
-		if (os_load_relaxed(&os_channel_is_on) > CHANNEL_OFF)
-			control_look();
+		control_look_if_on();
 		sleep = more ? HOUSE_SLEEP_LEAST : sleep * 2;
 		if (sleep > HOUSE_SLEEP_MOST)
 			sleep = HOUSE_SLEEP_MOST;

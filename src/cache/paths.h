@@ -10,7 +10,6 @@
 #include "grace/grace.h"
 #include "group/group.h"
 #include "os/bytes.h"
-#include "os/channel.h"
 
 /* --- fast.c ----------------------------------------------------------------------------------- */
 
@@ -22,8 +21,7 @@ static inline void cache_leave(void)
 	housekeep_if_due();
 	os_report_kept();
 	group_leave();
-	if (os_unlikely(os_load_relaxed(&os_channel_is_on) > CHANNEL_OFF))
-		control_look();
+	control_look_if_on();
 }
 
 /* After a pop or a push that was not done: the rest of the allocation or free. */

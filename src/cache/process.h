@@ -5,6 +5,7 @@
 #define SHEAF_CACHE_PROCESS_H
 
 #include "cache/cache.h"
+#include "os/channel.h"
 
 /* Initialise the library at its first use. Returns false if there is no memory for it. */
 bool caches_ready(void);
@@ -31,5 +32,11 @@ void mempool_in_child(void);
 
 /* Answer another process, if one asks. The caller holds no lock and has nothing in hand. */
 void control_look(void) OS_COLD;
+
+static inline void control_look_if_on(void)
+{
+	if (os_unlikely(os_load_relaxed(&os_channel_is_on) > CHANNEL_OFF))
+		control_look();
+}
 
 #endif
