@@ -7,7 +7,6 @@ no socket is woken first, and has one for a minute: see wake.py.
 from __future__ import annotations
 
 import argparse
-import errno
 import json
 import os
 import re
@@ -68,7 +67,7 @@ def _idle(pid: int, timeout: float) -> Idle:
 
 
 @contextmanager
-def _with_word(pid: int) -> Iterator[None]:
+def _with_notice(pid: int) -> Iterator[None]:
     """Say on a terminal what is waited for."""
     text = f"sheaf: waiting for process {pid} to make a slow call of libsheaf; it is idle"
     timer = Timer(SILENCE, lambda: print(text, file=sys.stderr))
@@ -122,7 +121,7 @@ def _connect(pid: int, until: float) -> socket.socket | None:
 
 def _exchange(pid: int, line: bytes, timeout: float) -> tuple[bytes, list[int]]:
     until = time.monotonic() + timeout
-    with _with_word(pid):
+    with _with_notice(pid):
         peer = _connect(pid, until)
         if peer is None:
             raise _idle(pid, timeout)

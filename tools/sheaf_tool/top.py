@@ -59,7 +59,7 @@ def add_parser(commands: argparse._SubParsersAction) -> None:
                         help="show groups (kmem_group_create(3)) instead of caches: the process must make a slow "
                              "call now and then")
     parser.add_argument("--timeout", type=float, default=PATIENCE, metavar="SECONDS",
-                        help="with --groups: how long to wait for an answer (default %(default)g)")
+                        help="how long to wait for the answer of a process that is asked (default %(default)g)")
     parser.set_defaults(run=run)
 
 
