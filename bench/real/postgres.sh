@@ -1,6 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# Fixed work of postgres, by pgbench; as root, everything runs as nobody, who must reach the build. Usage: postgres.sh WORDS-THAT-MEASURE...
+# Fixed work of postgres, by pgbench. Started by root, all of it runs as nobody, who must be able to read the build.
+# Usage: postgres.sh WORDS-THAT-MEASURE...
 [ "$(id -u)" -ne 0 ] || exec setpriv --reuid=nobody --regid=nogroup --clear-groups env HOME=/ sh "$0" "$@"
 place=$(mktemp -d)
 trap 'rm -rf "$place"' EXIT
