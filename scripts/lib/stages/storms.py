@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Stages: long storms, in release and debug builds. Each runs with three seeds."""
+"""Stages: long storms, in release and debug builds. Those with a seed run with three."""
 import os
 
 from lib import fast
@@ -55,7 +55,15 @@ def _readers(tally, tests):
         program(tally, "memory stays flat under kfree_rcu", [f"{tests}/urcu/flat", str(tally.times(5_000_000))], wanted="rounds")
 
 
-KINDS = {"storm-objects": _objects, "storm-calls": _calls, "storm-readers": _readers}
+def _forks(tally, tests):
+    """storms: forks beside threads that use stdio and libsheaf-malloc."""
+    build = os.path.dirname(tests)
+    for variant in "rseq", "trylock":
+        program(tally, f"forks {variant}", [f"{build}/malloc/tests/malloc-fork_stdio", str(tally.times(100_000))],
+                {"SHEAF_OPTIONS": f"backend={variant}", "LD_PRELOAD": f"{build}/malloc/libsheaf-malloc.so.0"}, "forks")
+
+
+KINDS = {"storm-objects": _objects, "storm-calls": _calls, "storm-readers": _readers, "storm-forks": _forks}
 
 
 def storm(builds, function):
