@@ -88,14 +88,15 @@ static void destroy_users(void)
 	by_hand_pass();
 }
 
-/* The cache's slabs are a user of its provider. */
+/* The cache's slabs are a user of its provider. Without sheaves, an object leaks for which there is
+ * no memory. */
 static void creations_of_users_fail_at_any_point(void **state)
 {
 	static struct sheaf_rcu_ops provider;
 	struct kmem_cache_args args = {.rcu = &provider};
 
 	(void)state;
-	needs(NEED_SHEAVES); /* Elsewhere an object leaks for which there is no memory. */
+	needs(NEED_SHEAVES);
 	provider = by_hand_ops;
 	for (int i = 0; i < USERS; i++) {
 		users[i] = NULL;
@@ -118,6 +119,7 @@ static void first_retired_objects_meet_refusals(void **state)
 	void *objects[TRIES];
 
 	(void)state;
+	needs(NEED_SHEAVES);
 	provider = by_hand_ops;
 	for (int i = 0; i < USERS; i++) {
 		users[i] = kmem_cache_create("retires", 64, &args, 0);
