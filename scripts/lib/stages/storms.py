@@ -59,7 +59,7 @@ def _forks(tally, tests):
     """storms: forks beside threads that use stdio and libsheaf-malloc."""
     build = os.path.dirname(tests)
     for variant in "rseq", "trylock":
-        program(tally, f"forks {variant}", [f"{build}/malloc/tests/malloc-fork_stdio", str(tally.times(100_000))],
+        program(tally, f"forks {variant}", [f"{build}/malloc/tests/malloc-fork_stdio", str(tally.times(50_000))],
                 {"SHEAF_OPTIONS": f"backend={variant}", "LD_PRELOAD": f"{build}/malloc/libsheaf-malloc.so.0"}, "forks")
 
 
