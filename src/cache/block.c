@@ -7,6 +7,12 @@
 #include "cache/hardened.h"
 #include "os/memory.h"
 
+/* Of a block of the boot heap; 0: it is none. */
+static size_t boot_size(const void *pointer)
+{
+	return caches.boot ? caches.boot->size(pointer) : 0;
+}
+
 struct block block_of(const void *pointer)
 {
 	struct slab *slab = page_slab(pointer);
@@ -14,6 +20,7 @@ struct block block_of(const void *pointer)
 	struct slab_cache *owner = slab ? os_load_acquire(&slab->cache) : NULL;
 	struct kmem_cache *s = owner ? cache_of_slab(owner) : NULL;
 	struct mapping mapping;
+	size_t size;
 
 	if (s) {
 		char *start = slab_object_around(owner, slab, pointer);
@@ -26,7 +33,6 @@ struct block block_of(const void *pointer)
 							  : owner->object_size};
 	}
 	if (guard_is_ours(pointer)) {
-		size_t size;
 		char *start = guard_find(pointer, &owner, &size);
 
 		return start ? (struct block){BLOCK_OBJECT, cache_of_slab(owner), start, size}
@@ -35,6 +41,9 @@ struct block block_of(const void *pointer)
 	mapping = map_find(pointer);
 	if (mapping.address)
 		return (struct block){BLOCK_MAPPING, NULL, mapping.address, mapping.size};
+	size = boot_size(pointer);
+	if (size)
+		return (struct block){BLOCK_BOOT, NULL, (char *)(uintptr_t)pointer, size};
 	return (struct block){.kind = BLOCK_NONE};
 }
 
@@ -43,6 +52,8 @@ struct block block_of(const void *pointer)
 SHEAF_PUBLIC bool sheaf_owns(const void *address)
 {
 	if (address == ZERO_SIZE_PTR)
+		return true;
+	if (boot_size(address))
 		return true;
 	if (!os_load_acquire(&caches.ready))
 		return false;

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The kinds of blocks: an object of a cache, or a mapping.
+ * The kinds of blocks: an object of a cache, a mapping, or from before the library was ready.
  *
  *   object     in a slab: the page's descriptor names its cache
  *   mapping    too large for a cache: in a table by 2 MiB of address (page/map.h)
+ *   boot       from the boot heap of libsheaf-malloc, which has struct boot_heap's calls; the
+ *              calls of large blocks serve these, too
  *
  * Callers: src/cache/ and the layers above.
  */
@@ -59,6 +61,14 @@ enum block_kind {
 	BLOCK_NONE,    /* NULL, ZERO_SIZE_PTR, or memory that is not ours */
 	BLOCK_OBJECT,  /* in a slab of `cache` */
 	BLOCK_MAPPING, /* a mapping */
+	BLOCK_BOOT,    /* of the boot heap; only its first address is found */
+};
+
+/* For large_retire() and the like, on blocks of a boot heap. */
+struct boot_heap {
+	size_t (*size)(const void *block); /* of one in use; 0: none begins here */
+	bool (*retire)(void *block);
+	bool (*free)(void *block); /* a retired one; false: it is none */
 };
 
 /* Describes a pointer. */

@@ -89,7 +89,8 @@ struct caches {
 	struct kmem_cache *first;
 	/* The cache of kmalloc() whose objects are charged, in place of this one; NULL: none. */
 	struct kmem_cache *(*twin)(struct kmem_cache *s, gfp_t flags);
-	const char *free_call; /* what reports call the free of kmalloc()'s blocks */
+	const char *free_call;	      /* what reports call the free of kmalloc()'s blocks */
+	const struct boot_heap *boot; /* libsheaf-malloc's; NULL: none */
 };
 
 extern struct caches caches;

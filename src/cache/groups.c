@@ -119,7 +119,7 @@ static bool charge_block(struct block *block, gfp_t flags)
 	if (block->kind == BLOCK_OBJECT)
 		return (block->cache->flags & CACHE_KMALLOC && !cache_is_accounted(block->cache)) ||
 		       account_taken(block->cache, flags, 1, &start);
-	number = account_wanted(&kmalloc_large, flags);
+	number = block->kind == BLOCK_MAPPING ? account_wanted(&kmalloc_large, flags) : GROUP_NONE;
 	return !number || large_own(start, block->size, flags, number);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Blocks too large for a cache: mappings (page/map.h).
+ * Blocks too large for a cache: mappings (page/map.h). And those of a boot heap.
  *
  * In the entry of a block, MAP_WAITS says that the program freed or retired it. If two threads give
  * up the same block, one of them gets a report. The other one owns it.
@@ -32,7 +32,7 @@ bool large_own(void *block, size_t size, gfp_t flags, uint32_t number)
 
 bool large_retire(void *block, const char *call)
 {
-	if (map_retire(block))
+	if (map_retire(block) || (caches.boot && caches.boot->retire(block)))
 		return true;
 	cache_report_wrong(block, call);
 	return false;
@@ -43,6 +43,8 @@ void large_free(void *block)
 	uint32_t number = groups_exist() ? map_owner(block) : 0;
 	size_t size = number || os.tools ? map_find(block).size : 0;
 
+	if (caches.boot && caches.boot->free(block))
+		return;
 	tools_freed(block, size);
 	tools_open(block, size); /* whatever is mapped here next */
 	map_free_retired(block);
@@ -55,7 +57,7 @@ void large_free_waited(void *block, const char *call)
 	/* A block that was freed although it waited may be gone, and another one be there. */
 	if (map_waits(block))
 		large_free(block);
-	else
+	else if (!caches.boot || !caches.boot->free(block))
 		cache_report_wrong(block, call);
 }
 
