@@ -1,87 +1,116 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * The first use: by the first call of any thread, or by the constructor if there was none. In this
- * order: find out whether the program has an allocator of its own; initialise libsheaf, whose fork
- * handlers are registered then; register ours; open.
+ * First use, in two steps. Each is one thread's, the worker; the others wait.
  *
- * What this thread allocates meanwhile, directly or through the C library, comes from the boot
- * heap. Other threads wait. If the thread that begins vanishes by fork(), the first call in the
- * child begins again.
+ *   start   by the first call of any thread, or by the constructor: find out whether the program
+ *           has an allocator of its own. Then the boot heap serves it.
+ *   begin   by the first call that the boot heap does not serve: initialise libsheaf. That is when
+ *           the heap is full or has served BOOT_CALLS, a second thread has started, or
+ *           SHEAF_OPTIONS asks for anything.
+ *
+ * What the worker allocates meanwhile, directly or through the C library, comes from the boot heap.
+ * A thread that forks is the worker, too, so that no other one is within a step.
+ *
+ * Invariants
+ *  BEGIN-B1. Handlers of fork() are registered before there is a worker.
  */
-#include <pthread.h>
+#include <stdlib.h>
 
+#include "boot.h"
 #include "entry.h"
+
+extern char __libc_single_threaded __attribute__((weak));
 
 uint32_t malloc_state, malloc_checks_sizes;
 
-static uintptr_t beginner; /* a number of the thread; 0: nobody begins */
+static uintptr_t worker; /* a number of the thread; 0: none */
+static uint32_t asked;	 /* there are options */
+static uint32_t served;	 /* calls by the boot heap, of the only thread */
+static uint32_t handled; /* BEGIN-B1 */
 
-static void after_fork_in_child(void)
+bool malloc_work(void)
 {
-	beginner = 0;
-}
+	uintptr_t self = os_self(), nobody = 0;
 
-static bool begin(void)
-{
-	static uint32_t once;
-
-	if (!os_exchange(&once, 1))
-		pthread_atfork(NULL, NULL, after_fork_in_child);
-	if (malloc_is_foreign() && malloc_step_aside()) {
-		os_store_release(&malloc_state, MALLOC_ASIDE);
-		return false;
+	while (!os_cmpxchg(&worker, &nobody, self)) {
+		if (nobody == self)
+			return false;
+		nobody = 0;
+		os_sleep_briefly();
 	}
-	caches.free_call = "free";
-	if (!kmalloc_ready(GFP_KERNEL))
-		return false;
-	malloc_checks_sizes = os_options.check_sizes;
-	os_wrong_pointer_ends = !os_options.keep_going;
-	malloc_handle_forks();
-	os_store_release(&malloc_state, MALLOC_OPEN);
 	return true;
 }
 
-/* True: this thread is to begin. False: it is beginning already, or another one has ended. */
-static bool is_to_begin(uintptr_t self)
+void malloc_work_done(void)
 {
-	for (;;) {
-		uintptr_t nobody = 0;
+	os_store_release(&worker, 0);
+}
 
-		if (os_load_acquire(&malloc_state) != MALLOC_NEW)
-			return false;
-		if (os_cmpxchg(&beginner, &nobody, self)) {
-			/* Another thread may have begun, and ended, since the look at the state. */
-			if (os_load_acquire(&malloc_state) == MALLOC_NEW)
-				return true;
-			os_store_release(&beginner, 0);
-			return false;
-		}
-		if (nobody == self)
-			return false;
-		os_sleep_briefly();
+/* Before the C library's constructor, the environment is empty: when_loaded() looks again. */
+static void find_options(void)
+{
+	const char *options = secure_getenv("SHEAF_OPTIONS");
+
+	os_store_relaxed(&asked, options && *options);
+}
+
+static void start(void)
+{
+	bool aside = malloc_is_foreign() && malloc_step_aside();
+
+	caches.boot = &boot_heap;
+	find_options();
+	os_store_release(&malloc_state, aside ? MALLOC_ASIDE : MALLOC_BOOT);
+}
+
+static void begin(void)
+{
+	caches.free_call = "free";
+	if (!kmalloc_ready(GFP_KERNEL))
+		return;
+	malloc_checks_sizes = os_options.check_sizes;
+	os_wrong_pointer_ends = !os_options.keep_going;
+	os_store_release(&malloc_state, MALLOC_OPEN);
+}
+
+/* Take this step, if it is the next one, and this thread is not within one. */
+static void advance(uint32_t from, void (*step)(void))
+{
+	OS_KEEP_ERRNO;
+
+	if (os_load_acquire(&malloc_state) != from)
+		return;
+	if (!os_load_acquire(&handled)) {
+		malloc_handle_forks();
+		os_store_release(&handled, 1);
 	}
+	if (!malloc_work())
+		return;
+	if (os_load_acquire(&malloc_state) == from)
+		step();
+	malloc_work_done();
+}
+
+bool malloc_boots(void)
+{
+	advance(MALLOC_NEW, start);
+	return os_load_acquire(&malloc_state) == MALLOC_BOOT && !os_load_relaxed(&asked) &&
+	       &__libc_single_threaded && __libc_single_threaded && served++ < BOOT_CALLS;
 }
 
 bool malloc_is_open(void)
 {
-	uint32_t state = os_load_acquire(&malloc_state);
-	uintptr_t self = os_self();
-	bool open;
-	OS_KEEP_ERRNO;
+	uint32_t state;
 
-	if (state == MALLOC_FORKS)
-		return !malloc_forks_here();
-	if (state != MALLOC_NEW)
-		return state == MALLOC_OPEN;
-	if (!is_to_begin(self))
-		return os_load_acquire(&malloc_state) == MALLOC_OPEN;
-	open = begin();
-	os_store_release(&beginner, 0);
-	return open;
+	advance(MALLOC_NEW, start);
+	advance(MALLOC_BOOT, begin);
+	state = os_load_acquire(&malloc_state);
+	return state == MALLOC_OPEN || (state == MALLOC_FORKS && !malloc_forks_here());
 }
 
-/* After libsheaf's own constructor: see malloc_handle_forks(). */
 static __attribute__((constructor(102))) void when_loaded(void)
 {
-	malloc_is_open();
+	find_options();
+	if (!malloc_boots())
+		malloc_is_open();
 }

@@ -8,7 +8,9 @@
  *     `----------> malloc_free_rest()
  *
  *   state          malloc_rest(), malloc_free_rest()
- *   MALLOC_NEW     begin (begin.c); of the thread that begins, the boot heap (boot.h)
+ *   MALLOC_NEW     start (begin.c); of the thread that starts, the boot heap (boot.h)
+ *   MALLOC_BOOT    the boot heap, until a call is not for it: begin; of the thread that begins or
+ *                  forks, the boot heap; libsheaf's blocks, if its own calls made some, go back
  *   MALLOC_OPEN    libsheaf
  *   MALLOC_FORKS   libsheaf; of the thread that forks, the boot heap, and frees wait (fork.c)
  *   MALLOC_ASIDE   the program's own allocator, or a sanitizer's (aside.c)
@@ -41,6 +43,7 @@
 
 enum {
 	MALLOC_NEW,
+	MALLOC_BOOT,
 	MALLOC_OPEN,
 	MALLOC_FORKS,
 	MALLOC_ASIDE
@@ -51,8 +54,13 @@ extern uint32_t malloc_checks_sizes __attribute__((visibility("hidden")));
 
 /* --- begin.c ---------------------------------------------------------------------------------- */
 
+/* May the boot heap serve this call? Starts at the first call. */
+bool malloc_boots(void) OS_COLD;
 /* May this thread use libsheaf now? Begins at the first call. */
 bool malloc_is_open(void) OS_COLD;
+/* Become the worker, when no thread is. False: this thread is the worker already. */
+bool malloc_work(void);
+void malloc_work_done(void);
 
 static inline bool malloc_open(void)
 {
@@ -102,7 +110,7 @@ static OS_ALWAYS_INLINE void malloc_free_fast(void *block)
 
 /* --- fork.c ----------------------------------------------------------------------------------- */
 
-/* Register the handlers of fork(), after those of libsheaf; once. */
+/* Register the handlers of fork(), libsheaf's and then ours; twice does no harm. */
 void malloc_handle_forks(void);
 /* Is this the thread between the handlers that lock and unlock? */
 bool malloc_forks_here(void);

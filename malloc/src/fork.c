@@ -15,20 +15,25 @@
  * leaves it as it is. The child does the same, so that a function that stdio calls under the lock
  * can fork: stdio unlocks it once more. Beside threads that fails without this library, too.
  *
- * Both handlers are registered when malloc() is first called, before any other, if the program does
- * not register one without allocating first. Such a handler runs while libsheaf is locked: what its
- * thread allocates then and finds in no sheaf comes from the boot heap, and what it frees and fits
- * into no sheaf waits on a list, in the blocks themselves.
+ * Both are registered when malloc() is first called or the library is loaded, before any other
+ * handler, if the program does not register one without allocating first; libsheaf may begin later.
+ * Two first threads may register ours twice: it then does nothing the second time. A program's
+ * handler from before runs while libsheaf is locked: what its thread allocates then and finds in no
+ * sheaf comes from the boot heap, and what it frees and fits into no sheaf waits on a list, in the
+ * blocks themselves.
  *
  * Invariants
- *  FORK-F1. forker is the thread that runs handlers, exactly while malloc_state is MALLOC_FORKS. It
- *      has the lock of all streams, so there is one at a time.
+ *  FORK-F1. forker is the thread that runs handlers. It has the lock of all streams, so there is
+ *      one at a time. While there is one, malloc_state is not MALLOC_OPEN, but MALLOC_FORKS.
+ *  FORK-F2. The forker is the worker (begin.c), or forks within its own step: no other thread is
+ *      within one, and the child can take the next.
  *
  * Callers: fork(), begin.c, rest.c.
  */
 #include <pthread.h>
 #include <sys/single_threaded.h>
 
+#include "cache/process.h"
 #include "entry.h"
 #include "os/report/report.h"
 
@@ -39,6 +44,7 @@ extern void _IO_list_resetlock(void);
 
 static uintptr_t forker;
 static bool parent_was_alone; /* the forker's */
+static bool works;	      /* the forker's */
 
 struct waiting {
 	struct waiting *next;
@@ -60,19 +66,28 @@ void malloc_free_later(void *block)
 
 static void before_fork(void)
 {
+	if (malloc_forks_here() || os_load_acquire(&malloc_state) == MALLOC_ASIDE)
+		return;
 	_IO_list_lock();
 	parent_was_alone = __libc_single_threaded;
+	works = malloc_work();
 	os_store_relaxed(&forker, os_self());
-	os_store_release(&malloc_state, MALLOC_FORKS);
+	if (os_load_acquire(&malloc_state) == MALLOC_OPEN)
+		os_store_release(&malloc_state, MALLOC_FORKS);
 }
 
 static void end_fork(void (*release_streams)(void))
 {
 	struct waiting *first = waiting, *next;
 
+	if (!malloc_forks_here())
+		return;
 	waiting = NULL;
 	os_store_relaxed(&forker, 0);
-	os_store_release(&malloc_state, MALLOC_OPEN);
+	if (os_load_acquire(&malloc_state) == MALLOC_FORKS)
+		os_store_release(&malloc_state, MALLOC_OPEN);
+	if (works)
+		malloc_work_done();
 	release_streams();
 	for (; first; first = next) {
 		next = first->next;
@@ -92,9 +107,8 @@ static void after_fork_in_child(void)
 
 void malloc_handle_forks(void)
 {
-	static uint32_t once;
-
-	if (!os_exchange(&once, 1) && pthread_atfork(before_fork, after_fork, after_fork_in_child))
+	caches_handle_forks();
+	if (pthread_atfork(before_fork, after_fork, after_fork_in_child))
 		os_report("pthread_atfork() failed: a fork() beside threads that use stdio may "
 			  "never return");
 }

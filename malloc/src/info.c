@@ -3,7 +3,8 @@
  * The calls of <malloc.h> that say how much memory there is, and that change something.
  *
  * In struct mallinfo2, arena is what libsheaf holds beside mappings, hblkhd what is in mappings,
- * uordblks what is in use, a slab as a whole, and fordblks what is free. No call walks over blocks.
+ * uordblks what is in use, a slab and the used part of the boot heap as a whole, and fordblks what
+ * is free. No call walks over blocks.
  */
 #include <malloc.h>
 #include <stdio.h>
@@ -11,6 +12,7 @@
 
 #include <sheaf/trim.h>
 
+#include "boot.h"
 #include "entry.h"
 
 MALLOC_PUBLIC int malloc_trim(size_t keep)
@@ -24,13 +26,14 @@ MALLOC_PUBLIC struct mallinfo2 mallinfo2(void)
 	struct page_usage pages_now;
 	struct map_usage maps;
 
+	info.arena = info.uordblks = boot_used();
 	if (os_load_acquire(&malloc_state) != MALLOC_OPEN)
 		return info;
 	pages_now = page_usage();
 	maps = map_usage();
-	info.arena = pages_now.used + pages_now.dirty;
+	info.arena += pages_now.used + pages_now.dirty;
 	info.hblkhd = maps.used + maps.waiting;
-	info.uordblks = pages_now.used + maps.used;
+	info.uordblks += pages_now.used + maps.used;
 	info.fordblks = pages_now.dirty + maps.waiting;
 	info.keepcost = info.fordblks;
 	return info;

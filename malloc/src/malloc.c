@@ -120,11 +120,7 @@ MALLOC_PUBLIC OS_NOINLINE void *pvalloc(size_t size)
 
 MALLOC_PUBLIC size_t malloc_usable_size(void *block)
 {
-	if (!block)
-		return 0;
-	if (boot_owns(block))
-		return boot_size(block);
-	if (os_load_acquire(&malloc_state) == MALLOC_ASIDE)
+	if (block && !boot_size(block) && os_load_acquire(&malloc_state) == MALLOC_ASIDE)
 		return malloc_next.malloc_usable_size(block);
 	return block_of(block).size;
 }

@@ -15,16 +15,29 @@ void *malloc_no_memory(void)
 	return NULL;
 }
 
-static OS_COLD void *alloc_elsewhere(size_t size, gfp_t flags)
+/* False: libsheaf is to serve it. */
+static OS_COLD bool alloc_elsewhere(size_t align, size_t size, gfp_t flags, void **block)
 {
-	void *block;
+	if (malloc_boots() && (*block = boot_alloc(align, size, BOOT_SERVED)) != NULL)
+		return true;
+	if (malloc_is_open())
+		return false;
+	if (os_load_acquire(&malloc_state) == MALLOC_ASIDE) {
+		*block = align > MALLOC_LEAST ? malloc_next.memalign(align, size)
+			 : flags & __GFP_ZERO ? malloc_next.calloc(1, size)
+					      : malloc_next.malloc(size);
+		return true;
+	}
+	malloc_came_here();
+	*block = boot_alloc(align, size, BOOT_BYTES);
+	if (!*block)
+		malloc_no_memory();
+	return true;
+}
 
-	if (os_load_acquire(&malloc_state) == MALLOC_ASIDE)
-		return flags & __GFP_ZERO ? malloc_next.calloc(1, size) : malloc_next.malloc(size);
-	if (!(flags & __GFP_ZERO))
-		malloc_came_here();
-	block = boot_alloc(size);
-	return block ? block : malloc_no_memory();
+static inline bool is_open(void)
+{
+	return os_likely(os_load_acquire(&malloc_state) == MALLOC_OPEN);
 }
 
 OS_NOINLINE void *malloc_rest(size_t size, gfp_t flags)
@@ -33,8 +46,8 @@ OS_NOINLINE void *malloc_rest(size_t size, gfp_t flags)
 
 	if (os_unlikely(size > PTRDIFF_MAX))
 		return malloc_no_memory();
-	if (os_unlikely(!malloc_open()))
-		return alloc_elsewhere(size, flags);
+	if (!is_open() && alloc_elsewhere(MALLOC_LEAST, size, flags, &block))
+		return block;
 	block = kmalloc_rest(size ? size : 1, flags, KMALLOC_CALLER, &malloc_call);
 	return os_likely(block) ? block : malloc_no_memory();
 }
@@ -47,11 +60,8 @@ void *malloc_aligned(size_t align, size_t size, uint64_t caller)
 		return malloc_no_memory();
 	if (align <= MALLOC_LEAST)
 		return malloc_fast(size);
-	if (!malloc_open()) {
-		if (os_load_acquire(&malloc_state) == MALLOC_ASIDE)
-			return malloc_next.memalign(align, size);
-		return malloc_no_memory();
-	}
+	if (!is_open() && alloc_elsewhere(align, size, GFP_KERNEL, &block))
+		return block;
 	block = kmalloc_aligned(NULL, size ? size : 1, align, GFP_KERNEL, NUMA_NO_NODE,
 				&malloc_call, caller);
 	return block ? block : malloc_no_memory();
@@ -63,9 +73,12 @@ static OS_COLD void free_elsewhere(void *block)
 {
 	OS_KEEP_ERRNO;
 
-	if (boot_owns(block))
+	if (boot_retire(block)) {
 		boot_free(block);
-	else if (os_load_acquire(&malloc_state) == MALLOC_ASIDE)
+		return;
+	}
+	malloc_is_open(); /* a report says what is wrong, by the options */
+	if (os_load_acquire(&malloc_state) == MALLOC_ASIDE)
 		malloc_next.free(block);
 	else if (malloc_forks_here() && sheaf_owns(block))
 		malloc_free_later(block);
@@ -91,12 +104,13 @@ OS_NOINLINE void malloc_free_rest(void *block)
 
 static void *resize_elsewhere(void *block, size_t size)
 {
-	size_t old;
+	size_t old = boot_size(block);
 	void *to;
 
-	if (!boot_owns(block) && os_load_acquire(&malloc_state) == MALLOC_ASIDE)
+	if (!old && os_load_acquire(&malloc_state) == MALLOC_ASIDE)
 		return malloc_next.realloc(block, size);
-	old = boot_owns(block) ? boot_size(block) : block_of(block).size;
+	if (!old)
+		old = block_of(block).size;
 	if (size <= old)
 		return block;
 	to = malloc_fast(size);
@@ -113,7 +127,7 @@ void *malloc_resize(void *block, size_t size, uint64_t caller)
 
 	if (size > PTRDIFF_MAX)
 		return malloc_no_memory();
-	if (boot_owns(block) || !malloc_open())
+	if (!is_open() && (boot_size(block) || !malloc_is_open()))
 		return resize_elsewhere(block, size);
 	to = kmalloc_resize(block, size, GFP_KERNEL, &realloc_call, caller);
 	return to ? to : malloc_no_memory();

@@ -39,8 +39,9 @@ long malloc_before_vfork(void) __attribute__((used, visibility("hidden")));
 long malloc_before_vfork(void)
 {
 	int before = errno;
-	bool was_registered =
-		os.backend == OS_BACKEND_RSEQ && os_registered() && call(RSEQ_FLAG_UNREGISTER);
+	/* The child must not be the one that begins. */
+	bool was_registered = malloc_is_open() && os.backend == OS_BACKEND_RSEQ &&
+			      os_registered() && call(RSEQ_FLAG_UNREGISTER);
 
 	errno = before;
 	return was_registered;

@@ -179,7 +179,7 @@ static void handle_fork(void)
 			 pthread_atfork(before_fork, after_fork, after_fork_in_child) == 0);
 }
 
-static void handle_forks(void)
+void caches_handle_forks(void)
 {
 	if (!os_load_acquire(&caches.fork_handled))
 		pthread_once(&fork_once, handle_fork);
@@ -189,7 +189,7 @@ static void handle_forks(void)
  * with our locks held, and must not allocate then. */
 static __attribute__((constructor(101))) void when_loaded(void)
 {
-	handle_forks();
+	caches_handle_forks();
 	os_register_early();
 	os_stay_loaded();
 }
@@ -208,8 +208,10 @@ static __attribute__((destructor(101))) void at_exit(void)
 		quarantine_drain(NULL, true);
 		os_report_kept();
 	}
-	os_names_report(&debug_blocks, "slab_debug: no cache");
-	os_names_report(&os_capacities, "sheaf_capacity: no cache with sheaves");
+	if (os.nr_rows) {
+		os_names_report(&debug_blocks, "slab_debug: no cache");
+		os_names_report(&os_capacities, "sheaf_capacity: no cache with sheaves");
+	}
 	os_misuse_left_out();
 	os_should_fail_end();
 	if (os.counting)
@@ -236,7 +238,7 @@ bool caches_ready(void)
 	OS_KEEP_ERRNO;
 	/* Before the lock is first taken: a child that inherited a locked lock could never
 	 * continue. */
-	handle_forks();
+	caches_handle_forks();
 	os_lock(&caches.lock);
 	if (!caches.ready) {
 		begun = caches.fork_handled && initialise();

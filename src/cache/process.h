@@ -9,6 +9,8 @@
 
 /* Initialise the library at its first use. Returns false if there is no memory for it. */
 bool caches_ready(void);
+/* Register the handlers of fork(), if they are not. */
+void caches_handle_forks(void);
 
 /* --- in src/stats/ print.c -------------------------------------------------------------------- */
 
