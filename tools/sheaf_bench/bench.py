@@ -13,7 +13,7 @@ from sheaf_tool.table import folded
 
 from . import against, compare, counters, machine, page, paths
 from .allocators import ready
-from .document import Document
+from .document import Document, read
 from .suites import SUITES
 from .suites.suite import Settings, Suite
 
@@ -27,6 +27,7 @@ examples:
   sheaf bench batch                more repetitions, so narrower intervals
   sheaf bench batch --repeat 30    even narrower intervals
   sheaf bench count                instructions instead of time: exact even on a busy machine
+  sheaf bench real --row threads --row sqlite    a part of a long suite; the other rows stay
   sheaf bench all --json >all.json all suites, results as JSON
   sheaf bench all --html all.html  one page with all tables and pictures, to share
   sheaf bench batch --against ../old/build    before and after a change, in one run
@@ -78,6 +79,9 @@ def add_parser(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") 
     parser.add_argument("--against", metavar="DIR",
                         help="measure libsheaf alone, interleaved with the programs of this other "
                         "build directory, and print the ratios; writes no report")
+    parser.add_argument("--row", action="append", default=[], metavar="NAME", dest="rows",
+                        help="of suite real: measure this program or kind only (may be repeated); the "
+                        "other rows keep the results in the report's directory")
     parser.set_defaults(run=lambda arguments: run(parser, arguments))
 
 
@@ -89,6 +93,8 @@ def _command(name: str, arguments: argparse.Namespace) -> str:
         words += ["--repeat", str(arguments.repeat)]
     if arguments.against:
         words += ["--against", arguments.against]
+    for row in arguments.rows:
+        words += ["--row", row]
     return shlex.join(words)
 
 
@@ -122,10 +128,14 @@ def run(parser: argparse.ArgumentParser, arguments: argparse.Namespace) -> int:
         parser.error("which suite? `sheaf bench --list` lists them")
     if arguments.against and (arguments.html is not None or arguments.suite == COUNT):
         parser.error("--against prints ratios of times: it writes no page, and counts nothing")
+    if arguments.rows and arguments.suite != "real":
+        parser.error("--row is for suite real")
     other = paths.worker_directory(arguments.against) if arguments.against else None
-    settings = Settings(paths.worker_directory(arguments.build), arguments.quick, arguments.repeat,
-                        other)
     output = paths.report_directory(arguments.output)
+    earlier = output / "real.json"
+    settings = Settings(paths.worker_directory(arguments.build), arguments.quick, arguments.repeat, other,
+                        tuple(arguments.rows),
+                        read(earlier) if arguments.rows and earlier.exists() and not other else None)
     try:
         output.mkdir(parents=True, exist_ok=True)
     except OSError as error:

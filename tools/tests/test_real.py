@@ -50,6 +50,22 @@ class Programs(unittest.TestCase):
         self.assertIsNone(found[1].missing())
         self.assertTrue(found[1].is_script)
 
+    def test_rows_are_chosen_and_the_others_stay(self) -> None:
+        every = real.read_programs({}, "".join(f"[{name}]\ncommand = true\nkind = {kind}\n" for name, kind in (
+            ("larson", "threads"), ("python", "programs"), ("xz", "programs"), ("true", "start"))))
+        self.assertEqual([one.name for one in real.chosen(every, ("programs", "true"))], ["python", "xz", "true"])
+        with self.assertRaisesRegex(Failure, "no program or kind 'pyton'"):
+            real.chosen(every, ("pyton",))
+        before, now = invented(), Document("real", {"versions": {}})
+        real._keep(now, {"allocator": OURS, "program": "python", "kind": "programs"}, ["cpu 7"])
+        real.beside(now, before, every)
+        self.assertEqual(list(dict.fromkeys(result.params["program"] for result in now.results)),
+                         ["larson", "python", "xz", "true"])
+        self.assertEqual(now.samples("ms", program="python"), [7.0])
+        self.assertEqual(now.samples("ms", program="xz"), before.samples("ms", program="xz"))
+        with self.assertRaisesRegex(Failure, "another cpu"):
+            real.beside(Document("real", {"cpu": "a"}), Document("real", {"cpu": "b"}), every)
+
     def test_glibc_is_preloaded_where_a_package_links_another(self) -> None:
         program, = real.read_programs({}, "[a]\npreloads = libc.so.6\ncommand = true\n")
         for library, wanted in (None, "libc.so.6"), (Path("/lib/libother.so"), "/lib/libother.so"):

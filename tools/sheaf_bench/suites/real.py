@@ -168,12 +168,30 @@ def _count_all(document: Document, programs: list[Program], build: Path) -> None
             progress.finish()
 
 
+def chosen(every: list[Program], rows: tuple[str, ...]) -> list[Program]:
+    names = {name for program in every for name in (program.name, program.kind)}
+    if unknown := [row for row in rows if row not in names]:
+        raise Failure(f"--row: there is no program or kind {unknown[0]!r}; there are: {', '.join(sorted(names))}")
+    return [program for program in every if not rows or program.name in rows or program.kind in rows]
+
+
+def beside(document: Document, before: Document, every: list[Program]) -> None:
+    """Add the other programs' results of an earlier run, in the order of the programs."""
+    for fact in ("cpu", "cpus", "kernel"):
+        if document.machine.get(fact) != before.machine.get(fact):
+            raise Failure(f"--row: the results before are of another {fact}; use another --output")
+    order = [program.name for program in every]
+    here = {result.params["program"] for result in document.results}
+    document.results += [result for result in before.results if result.params["program"] in {*order} - here]
+    document.results.sort(key=lambda result: order.index(result.params["program"]))
+
+
 def _run(settings: Settings, machine: dict[str, Any]) -> Document:
     build = settings.workers.parent
     allocators, missing = _allocators(build)
     extend_path()
     every = read_programs({"real": PLACE, "bench": settings.workers, "work": work()})
-    programs = [program for program in every if not program.missing()]
+    programs = [program for program in chosen(every, settings.rows) if not program.missing()]
     cells = [Cell(Runs(one, library, build / "tools" / "measure", program),
                   {"allocator": one.name, "program": program.name, "kind": program.kind}, (), _keep)
              for program in programs for one, library in allocators]
@@ -183,6 +201,8 @@ def _run(settings: Settings, machine: dict[str, Any]) -> Document:
     measure(document, settings, [Part(cells, REPEAT, QUICK_REPEAT, QUICK_SECONDS)])
     if not settings.against:
         _count_all(document, [program for program in programs if program.kind != START], build)
+    if settings.before:
+        beside(document, settings.before, every)
     return document
 
 

@@ -24,6 +24,8 @@ class Settings:
     quick: bool
     repeat: int | None  # repetitions; None: the suite's own number
     against: Path | None = None  # directory of another build's programs, instead of peers
+    rows: tuple[str, ...] = ()  # of suite real: programs and kinds to measure; none: all
+    before: Document | None = None  # with rows: where the others' results are
 
 
 @dataclass(frozen=True)
