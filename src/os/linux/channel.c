@@ -89,7 +89,11 @@ void os_channel_open(void)
 	OS_KEEP_ERRNO;
 
 #ifdef __OPTIMIZE__
+#ifdef __aarch64__
+	asm volatile(NOTE("%%", "%0") : : "S"(&os_channel_is_on));
+#else
 	asm volatile(NOTE("%%", "%c0") : : "i"(&os_channel_is_on));
+#endif
 #endif
 	os_store_relaxed(&os_channel_is_on, CHANNEL_BY_OPTION);
 	begin_to_listen();
