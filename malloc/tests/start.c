@@ -10,7 +10,7 @@
 #define MOST_CALLS   (10 + 2)
 #define MOST_FAULTS  (17 + 3)
 #define MOST_WRITTEN (40 + 8)
-#define MOST_KIB     (350 + 128)
+#define MOST_KIB     (300 + 128)
 
 static bool is_cheap(const char *program, const char *preload)
 {
