@@ -41,12 +41,16 @@ static inline void *symbol_of(void *object, const char *name)
 }
 
 /* Is it a block of the library? */
+#ifdef STATIC
+bool is_ours(const void *address) __asm__("sheaf_sheaf_owns");
+#else
 static inline bool is_ours(const void *address)
 {
 	typedef bool owns_fn(const void *address);
 
 	return ((owns_fn *)symbol_of(RTLD_DEFAULT, "sheaf_sheaf_owns"))(address);
 }
+#endif
 
 /* The preloaded library has to be there, and to serve the program; no more from its boot heap,
  * which does not have this block. */

@@ -122,9 +122,7 @@ int main()
 {
 	std::vector<std::thread> threads;
 
-#ifndef STATIC
 	check_ours();
-#endif
 	make_each();
 	fail();
 	for (int i = 0; i < 20; i++)
