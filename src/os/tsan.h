@@ -23,8 +23,8 @@
  *  TSAN-Z3. A new slab acquires its pages and releases each of its objects; a slab that is freed
  *      acquires each of its objects and releases its pages.
  *  TSAN-Z4. The sanitizer also sees memcpy() and similar calls on the library's own structures.
- *      They acquire what they read and release what they wrote, unless the program or a reported
- *      lock (os/linux/lock.c) orders them.
+ *      They acquire and release what they read and what they wrote, unless the program or a
+ *      reported lock (os/linux/lock.c) orders them.
  *
  * Callers: every layer.
  */

@@ -74,8 +74,10 @@ unsigned int sheaf_move(struct sheaf *to, struct sheaf *from, unsigned int most)
 	unsigned int n = from->size < most ? from->size : most, left = from->size - n;
 
 	tsan_acquire(from);
+	tsan_acquire(to);
 	memcpy(to->objects + to->size, from->objects + left, n * sizeof(*to->objects));
 	tsan_release(to);
+	tsan_release(from);
 	sheaf_set_size(to, to->size + n);
 	sheaf_set_size(from, left);
 	return n;
