@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "os/report/report.h"
+#include "os/unwind/symtab.h"
 #include "os/unwind/unwind.h"
 
 #if defined(DLFO_STRUCT_HAS_EH_DBASE)
@@ -70,16 +71,10 @@ static uint32_t nr_symbols(const struct module_symbols *symbols)
 }
 
 /* The exported function that contains an address; NULL: none, or a static function. */
-static const char *function_at(uintptr_t ip, size_t *offset)
+static const char *exported_at(const struct link_map *map, uintptr_t ip, size_t *offset)
 {
-	struct dl_find_object found;
-	struct module_symbols symbols;
-	const struct link_map *map;
+	struct module_symbols symbols = symbols_of(map);
 
-	if (!unwind_find_module(ip - 1, &found))
-		return NULL;
-	map = found.dlfo_link_map;
-	symbols = symbols_of(map);
 	if (!symbols.table || !symbols.names || !symbols.hash)
 		return NULL;
 	for (uint32_t i = 0, n = nr_symbols(&symbols); i < n; i++) {
@@ -95,6 +90,26 @@ static const char *function_at(uintptr_t ip, size_t *offset)
 	return NULL;
 }
 
+/* The name of the function that contains an address, in text if its module does not export it;
+ * NULL: unknown. */
+static const char *function_at(uintptr_t ip, size_t *offset, char *text, size_t size)
+{
+	struct dl_find_object found;
+	const struct link_map *map;
+	const char *name;
+
+	if (!unwind_find_module(ip - 1, &found))
+		return NULL;
+	map = found.dlfo_link_map;
+	name = exported_at(map, ip, offset);
+	if (!name && symtab_find(*map->l_name ? map->l_name : "/proc/self/exe",
+				 found.dlfo_map_start, ip - 1 - map->l_addr, text, size, offset)) {
+		++*offset;
+		name = text;
+	}
+	return name;
+}
+
 const char *os_stack_module(uintptr_t ip, size_t *offset)
 {
 	struct dl_find_object found;
@@ -107,9 +122,9 @@ const char *os_stack_module(uintptr_t ip, size_t *offset)
 
 #else
 
-static const char *function_at(uintptr_t ip, size_t *offset)
+static const char *function_at(uintptr_t ip, size_t *offset, char *text, size_t size)
 {
-	(void)ip, (void)offset;
+	(void)ip, (void)offset, (void)text, (void)size;
 	return NULL;
 }
 
@@ -124,6 +139,7 @@ const char *os_stack_module(uintptr_t ip, size_t *offset)
 size_t os_stack_frame(char *text, size_t size, uintptr_t ip)
 {
 	const char *module, *function;
+	char name[64];
 	size_t offset = 0;
 	int length;
 
@@ -131,7 +147,7 @@ size_t os_stack_frame(char *text, size_t size, uintptr_t ip)
 	if (!module)
 		return (size_t)snprintf(text, size, " [%#zx]", (size_t)ip);
 	module = strrchr(module, '/') ? strrchr(module, '/') + 1 : module;
-	function = function_at(ip, &offset);
+	function = function_at(ip, &offset, name, sizeof(name));
 	length = snprintf(text, size, " %.40s(%.60s+%#zx)", module, function ? function : "",
 			  offset);
 	os_make_plain(text, (size_t)length < size ? (size_t)length : size - 1);

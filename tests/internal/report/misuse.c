@@ -13,6 +13,7 @@
 #include "os/options/options.h"
 #include "os/report/report.h"
 #include "os/unwind/stack.h"
+#include "os/unwind/symtab.h"
 
 /* Reports of checked caches have many lines. */
 #define UNCHECKED SLAB_NO_USER_FLAGS
@@ -47,6 +48,13 @@ __attribute__((noinline)) void kept_here(void)
 __attribute__((noinline)) void written_here(void)
 {
 	os_report_kept();
+	__asm__ volatile("");
+}
+
+/* No module exports it. */
+static __attribute__((noinline)) void misused_in_static(void)
+{
+	os_misuse("static", "a line");
 	__asm__ volatile("");
 }
 
@@ -134,6 +142,31 @@ static void a_report_says_who_called(void **state)
 	assert_int_equal(capture_end(&captured), 1);
 	assert_non_null(strstr(captured.text, "a line; called from "));
 	assert_non_null(strstr(captured.text, "(misused_here+0x"));
+}
+
+/* It is in the program's file, if that was not stripped. */
+static void a_report_names_static_functions(void **state)
+{
+	(void)state;
+	if (no_stacks())
+		skip();
+	capture_begin(&captured);
+	misused_in_static();
+	assert_int_equal(capture_end(&captured), 1);
+	assert_non_null(strstr(captured.text, "(misused_in_static+0x"));
+}
+
+/* SYMTAB-Y2. */
+static void another_file_names_nothing(void **state)
+{
+	static const char other[1024];
+	char name[20];
+	size_t offset = 42;
+
+	(void)state;
+	assert_false(symtab_find("/proc/self/exe", other, 0, name, sizeof(name), &offset));
+	assert_false(symtab_find("/nowhere", other, 0, name, sizeof(name), &offset));
+	assert_int_equal(offset, 42);
 }
 
 static void a_kept_line_has_the_stack_of_its_maker(void **state)
@@ -288,6 +321,8 @@ int test_misuse(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_thousand_are_a_few_lines),
 		cmocka_unit_test(a_report_says_who_called),
+		cmocka_unit_test(a_report_names_static_functions),
+		cmocka_unit_test(another_file_names_nothing),
 		cmocka_unit_test(a_kept_line_has_the_stack_of_its_maker),
 		cmocka_unit_test(a_handler_reports),
 		cmocka_unit_test(a_handler_on_a_small_stack_reports),
