@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
-/* A shared object for plugins.c and deepbind.c: it is linked with libsheaf.so if PLUGIN_SHEAF. */
+/* A shared object for plugins.c and exits.c: it is linked with libsheaf.so if PLUGIN_SHEAF. It
+ * allocates when it is loaded, and frees that when it is unloaded. */
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +20,23 @@ int plugin_uses_same(void *block)
 	return same;
 }
 #endif
+
+static void *of_object[10];
+
+static __attribute__((constructor)) void loaded(void)
+{
+	for (size_t i = 0; i < 10; i++)
+		of_object[i] = memset(malloc(100 << i), 1, 100 << i);
+}
+
+static __attribute__((destructor)) void unloaded(void)
+{
+	for (size_t i = 0; i < 10; i++) {
+		void *more = realloc(of_object[i], 50 << i);
+
+		free(more);
+	}
+}
 
 void *plugin_alloc(size_t size);
 void plugin_free(void *block);

@@ -1,25 +1,37 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Threads that allocate, hand blocks to each other and end while these are in use; 200 at once, and
- * then one after another. Keys of threads whose destructors allocate and free.
+ * Threads that allocate, hand blocks to each other and end while these are in use: many at once,
+ * in waves, of which none needs more memory than the one before; and then one after another. Keys
+ * of threads whose destructors allocate and free in each round. Usage: threads NUMBER
  */
+#include <limits.h>
+#include <malloc.h>
 #include <pthread.h>
 
 #include "check.h"
 
 enum {
-	THREADS = 200,
-	EACH = 40
+	MOST = 2000,
+	EACH = 40,
+	WAVES = 3,
+	ONE_BY_ONE = 200,
+	NOISE = 2 << 20 /* bytes: what stays in sheaves depends on where threads run */
 };
 
+static size_t nr_threads;
 static pthread_barrier_t barrier;
 static pthread_key_t key;
-static unsigned char *passed[THREADS][EACH];
+static pthread_t threads[MOST];
+static unsigned char *passed[MOST][EACH];
+static __thread int rounds;
 
+/* The C library calls it again while there is a value. */
 static void of_key(void *value)
 {
 	free(value);
 	churn(3, 50);
+	if (++rounds < PTHREAD_DESTRUCTOR_ITERATIONS)
+		CHECK(!pthread_setspecific(key, malloc(HIDDEN((size_t)rounds * 100))));
 }
 
 static void *at_once(void *argument)
@@ -34,7 +46,7 @@ static void *at_once(void *argument)
 	}
 	pthread_barrier_wait(&barrier);
 	for (size_t i = 0; i < EACH; i++) {
-		size_t other = (self + i) % THREADS;
+		size_t other = (self + i) % nr_threads;
 
 		CHECK(*passed[other][i] == (unsigned char)other);
 		free(passed[other][i]);
@@ -49,27 +61,47 @@ static void *after_another(void *before)
 	return malloc(HIDDEN((size_t)10));
 }
 
-int main(void)
+static void wave(const pthread_attr_t *small)
 {
-	pthread_t threads[THREADS];
+	void *block;
+
+	for (size_t i = 0; i < nr_threads; i++)
+		CHECK(!pthread_create(&threads[i], small, at_once, (void *)i));
+	for (size_t i = 0; i < nr_threads; i++) {
+		CHECK(!pthread_join(threads[i], &block) && block);
+		free(block);
+	}
+}
+
+static size_t held(void)
+{
+	struct mallinfo2 info = mallinfo2();
+
+	return info.arena + info.hblkhd;
+}
+
+int main(int argc, char **argv)
+{
 	pthread_attr_t small;
 	void *block = NULL;
+	size_t before;
 
+	CHECK(argc == 2);
+	nr_threads = (size_t)atoi(argv[1]);
+	CHECK(nr_threads && nr_threads <= MOST);
 	check_ours();
 	pthread_key_create(&key, of_key);
 	pthread_attr_init(&small);
 	pthread_attr_setstacksize(&small, 256 << 10);
-	pthread_barrier_init(&barrier, NULL, THREADS);
-	for (size_t i = 0; i < THREADS; i++)
-		CHECK(!pthread_create(&threads[i], &small, at_once, (void *)i));
-	for (size_t i = 0; i < THREADS; i++) {
-		CHECK(!pthread_join(threads[i], &block) && block);
-		free(block);
-	}
-	block = NULL;
-	for (size_t i = 0; i < THREADS; i++) {
-		CHECK(!pthread_create(&threads[i], &small, after_another, block));
-		CHECK(!pthread_join(threads[i], &block));
+	pthread_barrier_init(&barrier, NULL, (unsigned int)nr_threads);
+	wave(&small);
+	before = held();
+	for (int i = 1; i < WAVES; i++)
+		wave(&small);
+	CHECK(held() < before + before / 4 + NOISE);
+	for (size_t i = 0; i < ONE_BY_ONE; i++) {
+		CHECK(!pthread_create(&threads[0], &small, after_another, block));
+		CHECK(!pthread_join(threads[0], &block));
 	}
 	free(block);
 	return 0;
