@@ -24,6 +24,8 @@
  *  MALLOC-M2. A call that succeeds keeps errno, and a free keeps it always.
  *  MALLOC-M3. The usable size of a block is constant until it is resized: all of it is copied then.
  *  MALLOC-M4. A thread that holds a lock of libsheaf takes no lock of stdio.
+ *  MALLOC-M5. A thread that may hold a lock of libsheaf is inside. What it calls then, in a handler
+ *      of signals, waits for no lock: the calls of libsheaf for any context, or a mapping.
  *
  * Callers: the program; malloc/src/.
  */
@@ -66,6 +68,10 @@ static inline bool malloc_open(void)
 {
 	return os_likely(os_load_acquire(&malloc_state) == MALLOC_OPEN) || malloc_is_open();
 }
+
+/* MALLOC-M5. Of the initial-exec model, since the other one may allocate. */
+extern __thread volatile bool malloc_inside
+	__attribute__((tls_model("initial-exec"), visibility("hidden")));
 
 /* --- rest.c ----------------------------------------------------------------------------------- */
 

@@ -15,9 +15,24 @@
 #include "boot.h"
 #include "entry.h"
 
+/* False: there is nothing, or a lock that this thread may hold is needed (MALLOC-M5). */
+static bool enter(void)
+{
+	if (os_load_acquire(&malloc_state) != MALLOC_OPEN || malloc_inside)
+		return false;
+	malloc_inside = true;
+	return true;
+}
+
 MALLOC_PUBLIC int malloc_trim(size_t keep)
 {
-	return os_load_acquire(&malloc_state) == MALLOC_OPEN && sheaf_trim(keep) != 0;
+	bool some;
+
+	if (!enter())
+		return 0;
+	some = sheaf_trim(keep) != 0;
+	malloc_inside = false;
+	return some;
 }
 
 MALLOC_PUBLIC struct mallinfo2 mallinfo2(void)
@@ -27,10 +42,11 @@ MALLOC_PUBLIC struct mallinfo2 mallinfo2(void)
 	struct map_usage maps;
 
 	info.arena = info.uordblks = boot_used();
-	if (os_load_acquire(&malloc_state) != MALLOC_OPEN)
+	if (!enter())
 		return info;
 	pages_now = page_usage();
 	maps = map_usage();
+	malloc_inside = false;
 	info.arena += pages_now.used + pages_now.dirty;
 	info.hblkhd = maps.used + maps.waiting;
 	info.uordblks += pages_now.used + maps.used;

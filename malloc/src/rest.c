@@ -9,6 +9,8 @@
 static const struct kmalloc_call malloc_call = {"malloc", "", PTRDIFF_MAX};
 static const struct kmalloc_call realloc_call = {"realloc", "", PTRDIFF_MAX};
 
+__thread volatile bool malloc_inside;
+
 void *malloc_no_memory(void)
 {
 	errno = ENOMEM;
@@ -40,6 +42,21 @@ static inline bool is_open(void)
 	return os_likely(os_load_acquire(&malloc_state) == MALLOC_OPEN);
 }
 
+/* By a handler of signals that interrupted a call here. A mapping takes a lock only if it is the
+ * first one within 8 GiB of addresses. */
+static OS_COLD void *alloc_inside(size_t align, size_t size, gfp_t flags)
+{
+	size_t rounded = size ? size : 1;
+	void *block;
+
+	if (align > MALLOC_LEAST)
+		rounded = (rounded + align - 1) & -align;
+	block = kmalloc_nolock(rounded, flags, NUMA_NO_NODE);
+	if (!block)
+		block = large_take(large_roundup(rounded), align, flags, os_node());
+	return block ? block : malloc_no_memory();
+}
+
 OS_NOINLINE void *malloc_rest(size_t size, gfp_t flags)
 {
 	void *block;
@@ -48,7 +65,11 @@ OS_NOINLINE void *malloc_rest(size_t size, gfp_t flags)
 		return malloc_no_memory();
 	if (!is_open() && alloc_elsewhere(MALLOC_LEAST, size, flags, &block))
 		return block;
+	if (os_unlikely(malloc_inside))
+		return alloc_inside(MALLOC_LEAST, size, flags);
+	malloc_inside = true;
 	block = kmalloc_rest(size ? size : 1, flags, KMALLOC_CALLER, &malloc_call);
+	malloc_inside = false;
 	return os_likely(block) ? block : malloc_no_memory();
 }
 
@@ -62,12 +83,25 @@ void *malloc_aligned(size_t align, size_t size, uint64_t caller)
 		return malloc_fast(size);
 	if (!is_open() && alloc_elsewhere(align, size, GFP_KERNEL, &block))
 		return block;
+	if (malloc_inside)
+		return alloc_inside(align, size, GFP_KERNEL);
+	malloc_inside = true;
 	block = kmalloc_aligned(NULL, size ? size : 1, align, GFP_KERNEL, NUMA_NO_NODE,
 				&malloc_call, caller);
+	malloc_inside = false;
 	return block ? block : malloc_no_memory();
 }
 
 /* --- free ------------------------------------------------------------------------------------- */
+
+/* As alloc_inside(). A large block, which is in no slab, takes no lock. */
+static OS_COLD void free_inside(void *block)
+{
+	if (page_owner(block) || guard_is_ours(block))
+		kfree_nolock(block);
+	else
+		cache_free_any(block, "free");
+}
 
 static OS_COLD void free_elsewhere(void *block)
 {
@@ -82,9 +116,13 @@ static OS_COLD void free_elsewhere(void *block)
 		malloc_next.free(block);
 	else if (malloc_forks_here() && sheaf_owns(block))
 		malloc_free_later(block);
+	else if (malloc_inside)
+		free_inside(block);
 	else {
+		malloc_inside = true;
 		cache_free_any(block, "free");
 		cache_leave();
+		malloc_inside = false;
 	}
 }
 
@@ -94,9 +132,11 @@ OS_NOINLINE void malloc_free_rest(void *block)
 
 	if (!block)
 		return;
-	if (os_likely(owner) && os_likely(malloc_open()))
+	if (os_likely(owner) && os_likely(malloc_open()) && os_likely(!malloc_inside)) {
+		malloc_inside = true;
 		cache_free_by_word(cache_of_slab(owner), block);
-	else
+		malloc_inside = false;
+	} else
 		free_elsewhere(block);
 }
 
@@ -127,9 +167,11 @@ void *malloc_resize(void *block, size_t size, uint64_t caller)
 
 	if (size > PTRDIFF_MAX)
 		return malloc_no_memory();
-	if (!is_open() && (boot_size(block) || !malloc_is_open()))
+	if (malloc_inside || (!is_open() && (boot_size(block) || !malloc_is_open())))
 		return resize_elsewhere(block, size);
+	malloc_inside = true;
 	to = kmalloc_resize(block, size, GFP_KERNEL, &realloc_call, caller);
+	malloc_inside = false;
 	return to ? to : malloc_no_memory();
 }
 
