@@ -10,6 +10,10 @@
  *
  * posix_spawn(), system() and popen() do not come here; their children allocate nothing.
  *
+ * Of a shadow stack (x86 SHSTK, AArch64 GCS) the child would overwrite the entry by which the
+ * parent returns. So meson.build compiles this file as one that does not support them, and the C
+ * library gives none to a program that loads it.
+ *
  * Callers: the program.
  */
 #include <errno.h>
@@ -23,39 +27,51 @@
 
 #ifndef AT_RSEQ_FEATURE_SIZE
 #define AT_RSEQ_FEATURE_SIZE 27
+#define AT_RSEQ_ALIGN	     28
 #endif
 #define AREA_BYTES 32u /* as glibc registers it, if the kernel needs no more */
 
-static bool call(int flags)
+static bool call(unsigned long size, int flags)
 {
-	unsigned int feature = (unsigned int)getauxval(AT_RSEQ_FEATURE_SIZE);
-
-	return !syscall(SYS_rseq, (char *)__builtin_thread_pointer() + os.rseq_offset,
-			feature > AREA_BYTES ? feature : AREA_BYTES, flags, RSEQ_SIG);
+	return !syscall(SYS_rseq, (char *)__builtin_thread_pointer() + os.rseq_offset, size, flags,
+			RSEQ_SIG);
 }
 
-/* Called by the code below. Returns true if the area was this thread's. */
-long malloc_before_vfork(void) __attribute__((used, visibility("hidden")));
-long malloc_before_vfork(void)
+/* The kernel wants the size that was registered. A C library may have rounded that of the kernel's
+ * fields up to their alignment. Returns it; 0: refused. */
+static unsigned long unregister(void)
+{
+	unsigned long size = getauxval(AT_RSEQ_FEATURE_SIZE), align = getauxval(AT_RSEQ_ALIGN);
+
+	size = size > AREA_BYTES ? size : AREA_BYTES;
+	if (call(size, RSEQ_FLAG_UNREGISTER))
+		return size;
+	size = align ? (size + align - 1) & -align : 0;
+	return size && call(size, RSEQ_FLAG_UNREGISTER) ? size : 0;
+}
+
+/* Called by the code below. Returns the size of the area that this thread gave up, or 0. */
+unsigned long malloc_before_vfork(void) __attribute__((used, visibility("hidden")));
+unsigned long malloc_before_vfork(void)
 {
 	int before = errno;
 	/* The child must not be the one that begins. */
-	bool was_registered = malloc_is_open() && os.backend == OS_BACKEND_RSEQ &&
-			      os_registered() && call(RSEQ_FLAG_UNREGISTER);
+	bool has = malloc_is_open() && os.backend == OS_BACKEND_RSEQ && os_registered();
+	unsigned long size = has ? unregister() : 0;
 
 	errno = before;
-	return was_registered;
+	return size;
 }
 
 /* In the child, and with another result in the parent. */
-pid_t malloc_after_vfork(long result, long was_registered)
+pid_t malloc_after_vfork(long result, unsigned long size)
 	__attribute__((used, visibility("hidden")));
-pid_t malloc_after_vfork(long result, long was_registered)
+pid_t malloc_after_vfork(long result, unsigned long size)
 {
 	int before = errno;
 
-	if (result && was_registered)
-		call(0);
+	if (result && size)
+		call(size, 0);
 	errno = result < 0 ? (int)-result : before;
 	return result < 0 ? -1 : (pid_t)result;
 }
