@@ -45,6 +45,7 @@ static void *at_once(void *argument)
 		*passed[self][i] = (unsigned char)self;
 	}
 	pthread_barrier_wait(&barrier);
+	pthread_barrier_wait(&barrier);
 	for (size_t i = 0; i < EACH; i++) {
 		size_t other = (self + i) % nr_threads;
 
@@ -61,22 +62,21 @@ static void *after_another(void *before)
 	return malloc(HIDDEN((size_t)10));
 }
 
-static void wave(const pthread_attr_t *small)
+/* Returns what the library holds while all blocks are in use. */
+static size_t wave(const pthread_attr_t *small)
 {
+	struct mallinfo2 info;
 	void *block;
 
 	for (size_t i = 0; i < nr_threads; i++)
 		CHECK(!pthread_create(&threads[i], small, at_once, (void *)i));
+	pthread_barrier_wait(&barrier);
+	info = mallinfo2();
+	pthread_barrier_wait(&barrier);
 	for (size_t i = 0; i < nr_threads; i++) {
 		CHECK(!pthread_join(threads[i], &block) && block);
 		free(block);
 	}
-}
-
-static size_t held(void)
-{
-	struct mallinfo2 info = mallinfo2();
-
 	return info.arena + info.hblkhd;
 }
 
@@ -93,12 +93,10 @@ int main(int argc, char **argv)
 	pthread_key_create(&key, of_key);
 	pthread_attr_init(&small);
 	pthread_attr_setstacksize(&small, 256 << 10);
-	pthread_barrier_init(&barrier, NULL, (unsigned int)nr_threads);
-	wave(&small);
-	before = held();
+	pthread_barrier_init(&barrier, NULL, (unsigned int)nr_threads + 1);
+	before = wave(&small);
 	for (int i = 1; i < WAVES; i++)
-		wave(&small);
-	CHECK(held() < before + before / 4 + NOISE);
+		CHECK(wave(&small) < before + before / 4 + NOISE);
 	for (size_t i = 0; i < ONE_BY_ONE; i++) {
 		CHECK(!pthread_create(&threads[0], &small, after_another, block));
 		CHECK(!pthread_join(threads[0], &block));
