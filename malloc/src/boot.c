@@ -36,10 +36,11 @@ static struct head *head_at(uint32_t place)
 	return (struct head *)(heap.bytes + place) - 1;
 }
 
-/* What no program writes in front of an address by chance. */
-static uintptr_t mark_of(const void *block)
+/* What no program writes in front of an address by chance, and a write across the end of the block
+ * before does not leave. */
+static uintptr_t mark_of(const void *block, uint32_t size)
 {
-	return (uintptr_t)block ^ (uintptr_t)0x9e3779b97f4a7c15;
+	return (uintptr_t)block ^ size ^ (uintptr_t)0x9e3779b97f4a7c15;
 }
 
 /* NULL: no block begins here. */
@@ -51,7 +52,7 @@ static struct head *head_of(const void *block)
 	if (place - STEP > BOOT_BYTES - STEP || place % STEP)
 		return NULL;
 	head = head_at((uint32_t)place);
-	return head->mark == mark_of(block) ? head : NULL;
+	return head->mark == mark_of(block, os_load_relaxed(&head->size) & ~STATE) ? head : NULL;
 }
 
 static uint32_t rounded(uint32_t size)
@@ -105,7 +106,7 @@ static void *carve(size_t align, uint32_t size, size_t end)
 		if (place > end || size > end - place)
 			return NULL;
 	} while (!os_cmpxchg(&heap.used, &used, (uint32_t)place + size));
-	head_at((uint32_t)place)->mark = mark_of(heap.bytes + place);
+	head_at((uint32_t)place)->mark = mark_of(heap.bytes + place, size);
 	os_store_release(&head_at((uint32_t)place)->size, size | IN_USE);
 	return heap.bytes + place;
 }

@@ -10,8 +10,8 @@
  * joined. A list for each size has its free blocks, the last one first.
  *
  * Invariants
- *  BOOT-H1. A size is written once, and a mark says that a block begins here. A block is the
- *      thread's that changes its state.
+ *  BOOT-H1. A size is written once, and a mark says that a block of this size begins here. A
+ *      block is the thread's that changes its state.
  *  BOOT-H2. A list is a hint: threads that change it at once may lose blocks, or leave one in it
  *      that is in use. Lost blocks are not used again; no thread waits.
  *

@@ -177,6 +177,15 @@ static void resized_after(void)
 	CHECK(!realloc(HIDDEN(block), 5000));
 }
 
+/* Of the block before: its size is no more what it was. */
+static void overwritten(void)
+{
+	char *block = filled(24, 1), *next = filled(24, 2);
+
+	memset(block, 0x41, HIDDEN((size_t)(next - block)) - 8);
+	free(next);
+}
+
 static int status_of(void (*part)(void))
 {
 	int status;
@@ -194,7 +203,7 @@ static int status_of(void (*part)(void))
 int main(void)
 {
 	void (*const right[])(void) = {sizes, frees, outlived, many, often, children};
-	void (*const wrong[])(void) = {twice, inside, resized_after};
+	void (*const wrong[])(void) = {twice, inside, resized_after, overwritten};
 
 	for (size_t i = 0; i < sizeof(right) / sizeof(*right); i++)
 		CHECK(status_of(right[i]) == 0);
