@@ -59,6 +59,7 @@ static void start(void)
 	bool aside = malloc_is_foreign() && malloc_step_aside();
 
 	caches.boot = &boot_heap;
+	os_wrong_pointer_ends = !aside; /* begin() knows options */
 	find_options();
 	os_store_release(&malloc_state, aside ? MALLOC_ASIDE : MALLOC_BOOT);
 }

@@ -74,7 +74,14 @@ size_t boot_size(const void *block)
 	const struct head *head = head_of(block);
 	uint32_t size = head ? os_load_relaxed(&head->size) : 0;
 
-	return size & IN_USE ? size & ~STATE : 0;
+	return size & STATE ? size & ~STATE : 0;
+}
+
+bool boot_waits(const void *block)
+{
+	const struct head *head = head_of(block);
+
+	return head && os_load_relaxed(&head->size) & RETIRED;
 }
 
 size_t boot_used(void)
@@ -136,7 +143,7 @@ bool boot_free(void *block)
 	struct head *head = head_of(block);
 	uint32_t size, *list;
 
-	if (!head || !(os_load_relaxed(&head->size) & RETIRED))
+	if (!boot_waits(block))
 		return false;
 	size = head->size & ~STATE;
 	list = list_of(size);
@@ -146,4 +153,4 @@ bool boot_free(void *block)
 	return true;
 }
 
-const struct boot_heap boot_heap = {boot_size, boot_retire, boot_free};
+const struct boot_heap boot_heap = {boot_size, boot_waits, boot_retire, boot_free};

@@ -33,8 +33,10 @@ void *boot_alloc(size_t align, size_t size, size_t end);
 bool boot_retire(void *block);
 /* Free a retired block; false: it is none. */
 bool boot_free(void *block);
-/* Bytes of the block in use that begins here; 0: there is none. */
+/* Bytes of the block in use or retired that begins here; 0: there is none. */
 size_t boot_size(const void *block);
+/* Is it retired? */
+bool boot_waits(const void *block);
 /* These calls, for libsheaf's own frees (cache/block.h). */
 extern const struct boot_heap boot_heap __attribute__((visibility("hidden")));
 /* Bytes that were ever carved. */

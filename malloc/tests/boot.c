@@ -75,6 +75,55 @@ static void frees(void)
 	free(again);
 }
 
+static struct {
+	struct sheaf_rcu_head *head;
+	void (*func)(struct sheaf_rcu_head *head);
+} waiting[16];
+static unsigned int nr_waiting;
+
+static void wait_for_readers(struct sheaf_rcu_head *head, void (*func)(struct sheaf_rcu_head *head))
+{
+	CHECK(nr_waiting < sizeof(waiting) / sizeof(*waiting));
+	waiting[nr_waiting].head = head;
+	waiting[nr_waiting++].func = func;
+}
+
+static void end_wait(void)
+{
+	for (unsigned int n = nr_waiting; n > 0; n--) {
+		nr_waiting--;
+		waiting[nr_waiting].func(waiting[nr_waiting].head);
+	}
+}
+
+static char *retired(size_t size)
+{
+	static const struct sheaf_rcu_ops provider = {
+		.size = sizeof(provider),
+		.name = "readers",
+		.call = wait_for_readers,
+		.barrier = end_wait,
+	};
+	char *block = filled(size, 1);
+
+	CHECK(!sheaf_rcu_register(&provider));
+	kvfree_rcu_mightsleep(block);
+	return block;
+}
+
+/* Readers of a retired block may ask for its size. */
+static void readers(void)
+{
+	char *block = retired(200);
+
+	CHECK(ksize(block) >= 200 && ksize(block) == malloc_usable_size(block));
+	CHECK(sheaf_owns(block) && has(block, 200, 1));
+	CHECK(filled(200, 2) != block);
+	kvfree_rcu_barrier();
+	CHECK(!malloc_usable_size(block));
+	CHECK(filled(200, 3) == block);
+}
+
 static void *resizes(void *blocks)
 {
 	char **each = blocks;
@@ -186,6 +235,16 @@ static void overwritten(void)
 	free(next);
 }
 
+static void twice_retired(void)
+{
+	free(HIDDEN(retired(40)));
+}
+
+static void resized_retired(void)
+{
+	CHECK(!krealloc(HIDDEN(retired(40)), 16, GFP_KERNEL));
+}
+
 static int status_of(void (*part)(void))
 {
 	int status;
@@ -202,8 +261,9 @@ static int status_of(void (*part)(void))
 
 int main(void)
 {
-	void (*const right[])(void) = {sizes, frees, outlived, many, often, children};
-	void (*const wrong[])(void) = {twice, inside, resized_after, overwritten};
+	void (*const right[])(void) = {sizes, frees, readers, outlived, many, often, children};
+	void (*const wrong[])(void) = {twice,	    inside,	   resized_after,
+				       overwritten, twice_retired, resized_retired};
 
 	for (size_t i = 0; i < sizeof(right) / sizeof(*right); i++)
 		CHECK(status_of(right[i]) == 0);

@@ -7,7 +7,7 @@
 #include "cache/hardened.h"
 #include "os/memory.h"
 
-/* Of a block of the boot heap; 0: it is none. */
+/* Of a block of the boot heap, in use or retired; 0: it is none. */
 static size_t boot_size(const void *pointer)
 {
 	return caches.boot ? caches.boot->size(pointer) : 0;
@@ -129,7 +129,7 @@ bool cache_find_used(const void *pointer, bool retired, struct block *block, con
 		return false;
 	*block = block_of(pointer);
 	if (block->kind == BLOCK_NONE || block->start != pointer ||
-	    (block->kind != BLOCK_OBJECT && !retired && map_waits(pointer))) {
+	    (block->kind != BLOCK_OBJECT && !retired && large_waits(pointer))) {
 		cache_report_wrong(pointer, call);
 		return false;
 	}

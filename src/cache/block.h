@@ -32,6 +32,8 @@ bool large_retire(void *block, const char *call);
  * caller knows. */
 void large_free(void *block);
 void large_free_waited(void *block, const char *call);
+/* Is it retired, and not free yet? */
+bool large_waits(const void *block);
 /* The alignment of a block of this size, which is rounded up. */
 static inline size_t large_align(size_t size)
 {
@@ -66,7 +68,8 @@ enum block_kind {
 
 /* For large_retire() and the like, on blocks of a boot heap. */
 struct boot_heap {
-	size_t (*size)(const void *block); /* of one in use; 0: none begins here */
+	size_t (*size)(const void *block); /* of one in use or retired; 0: none begins here */
+	bool (*waits)(const void *block);  /* retired */
 	bool (*retire)(void *block);
 	bool (*free)(void *block); /* a retired one; false: it is none */
 };

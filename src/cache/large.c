@@ -52,12 +52,17 @@ void large_free(void *block)
 		stock_uncharge(number, size);
 }
 
+bool large_waits(const void *block)
+{
+	return map_waits(block) || (caches.boot && caches.boot->waits(block));
+}
+
 void large_free_waited(void *block, const char *call)
 {
 	/* A block that was freed although it waited may be gone, and another one be there. */
-	if (map_waits(block))
+	if (large_waits(block))
 		large_free(block);
-	else if (!caches.boot || !caches.boot->free(block))
+	else
 		cache_report_wrong(block, call);
 }
 
