@@ -11,6 +11,6 @@ until pgbench -i -q -h "$place" -U u postgres >"$place/init" 2>&1; do
 	kill -0 $! || exit 1
 	sleep 0.2
 done
-pgbench -h "$place" -U u -c 4 -j 2 -t 2000 -n postgres >"$place/bench" 2>&1
+pgbench -h "$place" -U u -c 4 -j 2 -t 250 -n postgres >"$place/bench" 2>&1
 kill -INT "$(head -1 "$place/data/postmaster.pid")"
 wait

@@ -1,19 +1,34 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Each thread replaces blocks in an array and hands that to a new thread, as servers hand
- * over connections.
+ * over connections. Sized: blocks are freed by C++'s sized operator delete, if the allocator has
+ * one; the C++ library's calls free().
  */
+#include <dlfcn.h>
 #include <pthread.h>
 
 #include "pattern.h"
 
 #define BLOCKS 1000
 
+typedef void sized_free(void *block, size_t size);
+
 struct work {
 	void *blocks[BLOCKS];
 	uint32_t state;
 	size_t left;
+	sized_free *sized; /* NULL: free() */
 };
+
+static void give(const struct work *mine, void *block)
+{
+	if (!block || !mine->sized) {
+		release(block);
+		return;
+	}
+	check(block);
+	mine->sized(block, *(size_t *)block);
+}
 
 static void *replace(void *data)
 {
@@ -23,7 +38,7 @@ static void *replace(void *data)
 	for (int i = 0; i < 20 * BLOCKS; i++) {
 		void **at = &mine->blocks[next(&mine->state) % BLOCKS];
 
-		release(*at);
+		give(mine, *at);
 		*at = make(8 + next(&mine->state) % 500);
 	}
 	if (mine->left-- && !pthread_create(&successor, NULL, replace, mine)) {
@@ -31,7 +46,7 @@ static void *replace(void *data)
 		return NULL;
 	}
 	for (int i = 0; i < BLOCKS; i++)
-		release(mine->blocks[i]);
+		give(mine, mine->blocks[i]);
 	return NULL;
 }
 
@@ -39,5 +54,13 @@ void *larson(void *number)
 {
 	struct work mine = {.state = seed(number), .left = rounds};
 
+	return replace(&mine);
+}
+
+void *larson_sized(void *number)
+{
+	struct work mine = {.state = seed(number), .left = rounds};
+
+	*(void **)&mine.sized = dlsym(RTLD_DEFAULT, "_ZdlPvm");
 	return replace(&mine);
 }

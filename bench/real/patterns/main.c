@@ -26,6 +26,7 @@ static const struct {
 	{"glibc-thread", glibc_thread},
 	{"handover", handover},
 	{"larson", larson},
+	{"larson-sized", larson_sized},
 	{"malloc-large", malloc_large},
 	{"many", many},
 	{"mleak", mleak},

@@ -20,7 +20,7 @@ extern size_t threads, rounds;
 typedef void *pattern(void *number);
 
 pattern alloc_test, barnes, batch, cache_scratch, cfrac, espresso, glibc_simple, glibc_thread,
-	handover, larson, malloc_large, many, mleak, mstress, xmalloc;
+	handover, larson, larson_sized, malloc_large, many, mleak, mstress, xmalloc;
 
 /* For a pattern that needs it: what is left when all threads have ended. */
 void mstress_end(void);
@@ -54,15 +54,19 @@ static inline void *make(size_t size)
 	return block;
 }
 
+static inline void check(const void *block)
+{
+	size_t size = *(const size_t *)block;
+
+	if (size > sizeof(size) && ((const unsigned char *)block)[size - 1] != (unsigned char)size)
+		fail("a block has lost what was written");
+}
+
 static inline void release(void *block)
 {
-	size_t size;
-
 	if (!block)
 		return;
-	size = *(size_t *)block;
-	if (size > sizeof(size) && ((unsigned char *)block)[size - 1] != (unsigned char)size)
-		fail("a block has lost what was written");
+	check(block);
 	free(block);
 }
 
