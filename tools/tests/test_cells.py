@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: MIT
 """The suites whose measurements differ by allocator: cells, and the arithmetic of their tables."""
+import io
 import tempfile
 import unittest
+from contextlib import redirect_stderr
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -69,6 +71,13 @@ class Cells(unittest.TestCase):
         broken = cells.Cell(Fake("sheaf", None), {"allocator": "sheaf"}, (), keep)
         with self.assertRaises(Failure):
             cells.measure(document, settings(1), [cells.Part([broken], 1, 1, 1.0)])
+
+    def test_a_long_run_says_how_long_after_its_first_repetition(self) -> None:
+        for limit, repeat, wanted in (0.0, 3, "x: the first of 3 repetitions took 0 s, so all take about 0 minutes\n"), (0.0, 1, ""), (9.0, 3, ""):
+            found = [cells.Cell(Fake("sheaf", ["1"]), {"allocator": "sheaf"}, (), keep)]
+            with mock.patch.object(cells, "LONG", limit), redirect_stderr(io.StringIO()) as said:
+                cells.measure(Document("x", {}), settings(repeat), [cells.Part(found, 9, 9, 1.0)])
+            self.assertEqual(said.getvalue(), wanted)
 
     def test_a_quick_run_begins_no_late_repetition(self) -> None:
         worker = Fake("sheaf", ["1"])

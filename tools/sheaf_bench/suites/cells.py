@@ -8,6 +8,7 @@ alone are measured, each followed by the other build's.
 """
 from __future__ import annotations
 
+import sys
 import time
 from copy import copy
 from dataclasses import dataclass, replace
@@ -25,6 +26,7 @@ from .suite import Settings, missing_lines
 from .windows import stood_still
 
 NOTHING = "–"
+LONG = 60.0  # seconds
 BEFORE = "before"  # names the results of the other build in params
 
 Params = Mapping[str, Any]
@@ -101,6 +103,13 @@ def with_other_build(part: Part, settings: Settings) -> Part:
                           for one in (cell, _before(cell, settings.workers, settings.against))])
 
 
+def _tell_duration(suite: str, first: float, repeat: int) -> None:
+    """If the first repetition, which took so many seconds, says that all of them take long."""
+    if repeat > 1 and first >= LONG:
+        print(f"{suite}: the first of {repeat} repetitions took {first:.0f} s, so all take about {first * repeat / 60:.0f} minutes",
+              file=sys.stderr)
+
+
 def measure(document: Document, settings: Settings, parts: Sequence[Part]) -> None:
     failed = document.machine.setdefault("failed", {})
     parts = [with_other_build(part, settings) for part in parts]
@@ -119,6 +128,8 @@ def measure(document: Document, settings: Settings, parts: Sequence[Part]) -> No
                     progress.start(f"{document.suite}: {cell.title}")
                     _one(document, cell, failed, part.all_needed)
                     progress.finish()
+                if done == 0:
+                    _tell_duration(document.suite, time.monotonic() - began, repeat)
 
 
 def samples(document: Document, name: str, **params: Any) -> list[float]:
