@@ -42,8 +42,7 @@ static inline bool is_open(void)
 	return os_likely(os_load_acquire(&malloc_state) == MALLOC_OPEN);
 }
 
-/* By a handler of signals that interrupted a call here. A mapping takes a lock only if it is the
- * first one within 8 GiB of addresses. */
+/* By a handler of signals that interrupted a call here. A mapping takes no lock. */
 static OS_COLD void *alloc_inside(size_t align, size_t size, gfp_t flags)
 {
 	size_t rounded = size ? size : 1;

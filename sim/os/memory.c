@@ -54,8 +54,9 @@ static char *map(size_t size, int protection)
 
 void *os_map_anywhere(size_t size, bool usable)
 {
-	(void)usable;
-	return os_reserve(size);
+	int protection = usable ? PROT_READ | PROT_WRITE : PROT_READ;
+
+	return refused(NULL, size) ? NULL : map(os_round_up(size), protection);
 }
 
 void *os_reserve(size_t size)

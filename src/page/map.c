@@ -10,11 +10,11 @@
 #include "os/memory.h"
 #include "os/memory_tools.h"
 #include "page/map_kept.h"
-#include "page/pool.h"
 #include "page/range.h"
 
 #define ADDRESS_BITS 48 /* the system gives no address beyond, unless a call asks for it */
 #define LEAF_ENTRIES ((uintptr_t)1 << MAP_LEAF_BITS)
+#define LEAF_BYTES   (LEAF_ENTRIES * sizeof(uintptr_t))
 #define NR_LEAVES    ((uintptr_t)1 << (ADDRESS_BITS - OS_HUGE_SHIFT - MAP_LEAF_BITS))
 
 static uintptr_t *map_leaves[NR_LEAVES] OS_LARGE;
@@ -61,6 +61,7 @@ static uintptr_t read_entry(uintptr_t number)
 	return entry ? os_load_acquire(entry) : 0;
 }
 
+/* From the system, not from a pool: this takes no lock. */
 static bool make_leaf(uintptr_t leaf)
 {
 	uintptr_t *none = NULL, *entries;
@@ -69,11 +70,11 @@ static bool make_leaf(uintptr_t leaf)
 		return false;
 	if (os_load_acquire(&map_leaves[leaf]))
 		return true;
-	entries = pool_alloc(LEAF_ENTRIES * sizeof(*entries));
+	entries = os_map_anywhere(LEAF_BYTES, true);
 	if (!entries)
 		return false;
 	if (!os_cmpxchg(&map_leaves[leaf], &none, entries))
-		pool_free(entries, LEAF_ENTRIES * sizeof(*entries));
+		os_unreserve(entries, LEAF_BYTES);
 	return true;
 }
 
