@@ -78,6 +78,12 @@ def _ran(results):
     return [f"{folder}: {number} tests" for folder, number in tests.items()] + lines
 
 
+def _said(output):
+    """The last lines of a failed test, without the command, and without where this clone is."""
+    lines = output.replace(f"{ROOT}/", "").rstrip().splitlines()
+    return [line for line in lines if not line.startswith(">>> ")][-LINES:]
+
+
 def summary(results, verdict, seconds, cpu_seconds):
     """A run as it is recorded. results: name, verdict, output and seconds of each test."""
     skips = {}
@@ -89,7 +95,7 @@ def summary(results, verdict, seconds, cpu_seconds):
         "verdict": verdict, "seconds": round(seconds), "cpu_seconds": round(cpu_seconds),
         **{each: sum(how == each for _, how, _, _ in results) for each in (PASSED, FAILED, SKIPPED)},
         "ran": _ran(results), "skips": skips,
-        "failures": {name: output.rstrip().splitlines()[-LINES:] for name, how, output, _ in results if how == FAILED},
+        "failures": {name: _said(output) for name, how, output, _ in results if how == FAILED},
         "machine": machine()}
 
 
