@@ -15,11 +15,10 @@
  *  BEGIN-B1. Handlers of fork() are registered before there is a worker.
  */
 #include <stdlib.h>
+#include <sys/single_threaded.h>
 
 #include "boot.h"
 #include "entry.h"
-
-extern char __libc_single_threaded __attribute__((weak));
 
 uint32_t malloc_state, malloc_checks_sizes;
 
@@ -96,7 +95,7 @@ bool malloc_boots(void)
 {
 	advance(MALLOC_NEW, start);
 	return os_load_acquire(&malloc_state) == MALLOC_BOOT && !os_load_relaxed(&asked) &&
-	       &__libc_single_threaded && __libc_single_threaded && served++ < BOOT_CALLS;
+	       __libc_single_threaded && served++ < BOOT_CALLS;
 }
 
 bool malloc_is_open(void)
