@@ -74,17 +74,16 @@ static uint32_t nr_symbols(const struct module_symbols *symbols)
 static const char *exported_at(const struct link_map *map, uintptr_t ip, size_t *offset)
 {
 	struct module_symbols symbols = symbols_of(map);
+	uintptr_t address = ip - map->l_addr;
 
 	if (!symbols.table || !symbols.names || !symbols.hash)
 		return NULL;
 	for (uint32_t i = 0, n = nr_symbols(&symbols); i < n; i++) {
 		const ElfW(Sym) *symbol = &symbols.table[i];
-		uintptr_t start = map->l_addr + symbol->st_value;
 
-		if (ELF64_ST_TYPE(symbol->st_info) != STT_FUNC || !symbol->st_shndx ||
-		    ip <= start || ip - start > symbol->st_size)
+		if (!symtab_contains(symbol, address))
 			continue;
-		*offset = ip - start;
+		*offset = address - symbol->st_value;
 		return symbols.names + symbol->st_name;
 	}
 	return NULL;
@@ -103,10 +102,8 @@ static const char *function_at(uintptr_t ip, size_t *offset, char *text, size_t 
 	map = found.dlfo_link_map;
 	name = exported_at(map, ip, offset);
 	if (!name && symtab_find(*map->l_name ? map->l_name : "/proc/self/exe",
-				 found.dlfo_map_start, ip - 1 - map->l_addr, text, size, offset)) {
-		++*offset;
+				 found.dlfo_map_start, ip - map->l_addr, text, size, offset))
 		name = text;
-	}
 	return name;
 }
 

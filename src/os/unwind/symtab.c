@@ -3,7 +3,6 @@
 #include "os/unwind/symtab.h"
 
 #include <errno.h>
-#include <link.h>
 #include <string.h>
 
 #include "os/file.h"
@@ -51,12 +50,6 @@ static bool find_tables(int file, const ElfW(Ehdr) * header, struct symtab_part 
 	return false;
 }
 
-static bool contains(const ElfW(Sym) * symbol, uintptr_t address)
-{
-	return ELF64_ST_TYPE(symbol->st_info) == STT_FUNC && symbol->st_shndx &&
-	       address - symbol->st_value < symbol->st_size;
-}
-
 static OS_NOINLINE bool find_symbol(int file, const struct symtab_part *symbols, uintptr_t address,
 				    ElfW(Sym) * found)
 {
@@ -69,7 +62,7 @@ static OS_NOINLINE bool find_symbol(int file, const struct symtab_part *symbols,
 			     some * sizeof(*block)))
 			return false;
 		for (uint64_t k = 0; k < some; k++)
-			if (contains(&block[k], address)) {
+			if (symtab_contains(&block[k], address)) {
 				*found = block[k];
 				return true;
 			}

@@ -15,6 +15,7 @@
 #ifndef SHEAF_OS_SYMTAB_H
 #define SHEAF_OS_SYMTAB_H
 
+#include <link.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -23,8 +24,16 @@
 
 #define SYMTAB_MOST (1u << 20)
 
-/* The function at this address of the module that was loaded from the file, and begins there in
- * memory. Writes its name, cut off, and how far into it the address is. False: unknown. */
+/* Is it a function from which a call returns to this address of its module? */
+static inline bool symtab_contains(const ElfW(Sym) * symbol, uintptr_t address)
+{
+	return ELF64_ST_TYPE(symbol->st_info) == STT_FUNC && symbol->st_shndx &&
+	       address - symbol->st_value - 1 < symbol->st_size;
+}
+
+/* The function from which a call returns to this address of the module that was loaded from the
+ * file, and begins there in memory. Writes its name, cut off, and how far into it the address is.
+ * False: unknown. */
 bool symtab_find(const char *path, const void *loaded, uintptr_t address, char *name, size_t size,
 		 size_t *offset) OS_COLD;
 
