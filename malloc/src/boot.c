@@ -16,7 +16,7 @@
 #define LISTS	(FINE / STEP + 7)
 
 struct head {
-	uint32_t size; /* of the block, and its state; 0: free */
+	uint32_t size; /* of the block, and its state: 0, free, or one of these */
 	uint32_t next; /* in the list of free blocks */
 	uintptr_t mark;
 };
@@ -141,11 +141,11 @@ bool boot_retire(void *block)
 bool boot_free(void *block)
 {
 	struct head *head = head_of(block);
-	uint32_t size, *list;
+	uint32_t size = head ? head->size : 0, *list;
 
-	if (!boot_waits(block))
+	if (!(size & RETIRED))
 		return false;
-	size = head->size & ~STATE;
+	size &= ~STATE;
 	list = list_of(size);
 	os_store_relaxed(&head->next, os_load_relaxed(list));
 	os_store_release(&head->size, size);

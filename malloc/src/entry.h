@@ -10,7 +10,7 @@
  *   state          malloc_rest(), malloc_free_rest()
  *   MALLOC_NEW     start (begin.c); of the thread that starts, the boot heap (boot.h)
  *   MALLOC_BOOT    the boot heap, until a call is not for it: begin; of the thread that begins or
- *                  forks, the boot heap; libsheaf's blocks, if its own calls made some, go back
+ *                  forks, the boot heap; blocks that libsheaf's own calls made go back to it
  *   MALLOC_OPEN    libsheaf
  *   MALLOC_FORKS   libsheaf; of the thread that forks, the boot heap, and frees wait (fork.c)
  *   MALLOC_ASIDE   the program's own allocator, or a sanitizer's (aside.c)

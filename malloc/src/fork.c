@@ -24,7 +24,7 @@
  *
  * Invariants
  *  FORK-F1. forker is the thread that runs handlers. It has the lock of all streams, so there is
- *      one at a time. While there is one, malloc_state is not MALLOC_OPEN, but MALLOC_FORKS.
+ *      one at a time. While there is one, malloc_state is not MALLOC_OPEN.
  *  FORK-F2. The forker is the worker (begin.c), or forks within its own step: no other thread is
  *      within one, and the child can take the next.
  *

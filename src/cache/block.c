@@ -51,9 +51,7 @@ struct block block_of(const void *pointer)
  * them. */
 SHEAF_PUBLIC bool sheaf_owns(const void *address)
 {
-	if (address == ZERO_SIZE_PTR)
-		return true;
-	if (boot_size(address))
+	if (address == ZERO_SIZE_PTR || boot_size(address))
 		return true;
 	if (!os_load_acquire(&caches.ready))
 		return false;

@@ -40,11 +40,13 @@ bool large_retire(void *block, const char *call)
 
 void large_free(void *block)
 {
-	uint32_t number = groups_exist() ? map_owner(block) : 0;
-	size_t size = number || os.tools ? map_find(block).size : 0;
+	uint32_t number;
+	size_t size;
 
 	if (caches.boot && caches.boot->free(block))
 		return;
+	number = groups_exist() ? map_owner(block) : 0;
+	size = number || os.tools ? map_find(block).size : 0;
 	tools_freed(block, size);
 	tools_open(block, size); /* whatever is mapped here next */
 	map_free_retired(block);
