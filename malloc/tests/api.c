@@ -89,7 +89,7 @@ static void too_much(void)
 
 static void aligned(void)
 {
-	void *block = (void *)1;
+	void *block = (void *)1, *blocks[8];
 
 	for (size_t align = 1; align <= 16 << 20; align *= 2)
 		for (size_t size = 0; size < 5 << 20; size = size * 5 + 3) {
@@ -117,9 +117,12 @@ static void aligned(void)
 	CHECK(posix_memalign(&block, HIDDEN((size_t)24), 10) == EINVAL);
 	CHECK(posix_memalign(&block, 64, HIDDEN(SIZE_MAX - 100)) == ENOMEM);
 	CHECK(block == (void *)1 && (errno == 5 || on_glibc));
-	block = memalign(HIDDEN((size_t)48), 10);
-	CHECK(is_aligned(block, 64));
-	free(block);
+	for (int i = 0; i < 8; i++) {
+		blocks[i] = memalign(HIDDEN((size_t)48), 10);
+		CHECK(is_aligned(blocks[i], 64));
+	}
+	for (int i = 0; i < 8; i++)
+		free(blocks[i]);
 	block = valloc(10);
 	CHECK(is_aligned(block, 4096));
 	free(block);

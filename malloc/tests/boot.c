@@ -57,6 +57,20 @@ static void sizes(void)
 	free(block);
 }
 
+/* Without libsheaf's calls. */
+static void plain(void)
+{
+	char *block = filled(120, 1), *again;
+
+	free(block);
+	again = calloc(HIDDEN((size_t)1), 120);
+	CHECK(again == block && has(again, malloc_usable_size(again), 0));
+	memset(again, 2, 120);
+	block = realloc(again, HIDDEN((size_t)1000));
+	CHECK(is_boot(block) && block != again && has(block, 120, 2));
+	free(block);
+}
+
 static void frees(void)
 {
 	void *blocks[3] = {filled(20, 1), filled(200, 2), filled(2000, 3)};
@@ -261,7 +275,8 @@ static int status_of(void (*part)(void))
 
 int main(void)
 {
-	void (*const right[])(void) = {sizes, frees, readers, outlived, many, often, children};
+	void (*const right[])(void) = {sizes,	 plain, frees, readers,
+				       outlived, many,	often, children};
 	void (*const wrong[])(void) = {twice,	    inside,	   resized_after,
 				       overwritten, twice_retired, resized_retired};
 

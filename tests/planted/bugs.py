@@ -166,4 +166,15 @@ BUGS = [
     Bug("gap-update-lost", "maple/src/gap.c", "\t\t*kept = gap;\n", "", "maple-behaviour-gaps-rseq"),
     Bug("join-forgets-the-empty-leaf-before", "maple/src/empty.c", "\t\tfollow_above(&st->lo, &way);\n\t\tlo->min = way.at[0].min;\n",
         "\t\tfollow_above(&st->lo, &way);\n", "maple-erase-rseq"),
+    # malloc/
+    Bug("boot-block-freed-twice", "malloc/src/boot.c", "size = head ? os_load_relaxed(&head->size) & ~STATE : 0, used = size | IN_USE;",
+        "size = head ? os_load_relaxed(&head->size) & ~STATE : 0, used = head ? head->size : 0;", "malloc-boot-only"),
+    Bug("boot-block-not-zeroed", "malloc/src/boot.c", "return memset(head + 1, 0, size);", "return head + 1;", "malloc-boot-only"),
+    Bug("boot-block-copied-short", "malloc/src/rest.c", "\tif (!old)\n\t\told = block_of(block).size;\n",
+        "\told = old / 2;\n", "malloc-boot-only"),
+    Bug("vfork-keeps-the-area", "malloc/src/vfork.c", "has ? unregister() : 0;", "0;", "malloc-vfork-rseq"),
+    Bug("errno-of-posix-memalign", "malloc/src/malloc.c", "\tOS_KEEP_ERRNO;\n\tvoid *block;\n", "\tvoid *block;\n", "malloc-api-rseq"),
+    Bug("size-of-delete-frees", "malloc/src/rest.c", "is.size == bytes ||", "is.size >= bytes ||", "malloc-misuse-rseq-check_sizes"),
+    Bug("alignment-of-odd-numbers", "malloc/src/malloc.c", "(size_t)2 << kmalloc_log2(align) : 1", "(size_t)1 << kmalloc_log2(align) : 1", "malloc-api-rseq"),
+    Bug("pvalloc-of-part-of-a-page", "malloc/src/malloc.c", "size = (size + page - 1) & -page;", "size = size & -page;", "malloc-api-rseq"),
 ]
