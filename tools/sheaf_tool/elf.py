@@ -9,6 +9,7 @@ import re
 import shutil
 import struct
 import subprocess
+from bisect import bisect_right
 from dataclasses import dataclass
 from typing import Iterable, Iterator
 
@@ -84,25 +85,54 @@ def has_function(path: str, name: str) -> bool:
         return False
 
 
+class Ranges:
+    """The functions of a file by address; none, if it is no ELF file of 64 bits."""
+
+    def __init__(self, path: str) -> None:
+        found: dict[int, tuple[int, str]] = {}
+        try:
+            with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+                for name, address, size in _entries(data):
+                    found.setdefault(address, (size, name))
+        except BROKEN:
+            pass
+        self._begins = sorted(found)
+        self._found = [found[begin] for begin in self._begins]
+
+    def name(self, address: int) -> str | None:
+        """A function without a size ends where the next one begins."""
+        at = bisect_right(self._begins, address) - 1
+        if at < 0:
+            return None
+        size, name = self._found[at]
+        return name if not size or address < self._begins[at] + size else None
+
+
 def _functions(data: bytes | mmap.mmap) -> dict[str, int]:
-    head = HEAD.unpack_from(data)
-    if head[0][:6] != b"\x7fELF\x02\x01":
-        return {}
-    start, size, n = head[6], head[11], head[12]
-    sections = [SECTION.unpack_from(data, start + i * size) for i in range(n)]
     found: dict[str, int] = {}
-    # What the dynamic table has is what the library itself can name.
-    for section in sorted((section for section in sections if section[1] in (SYMTAB, DYNSYM)), key=lambda s: -s[1]):
-        names = sections[section[6]][4]
-        for name, address in _symbols(data[section[4]:section[4] + section[5]]):
-            found.setdefault(_name(data, names + name), address)
+    for name, address, _ in _entries(data):
+        found.setdefault(name, address)
     return found
 
 
-def _symbols(table: bytes) -> Iterator[tuple[int, int]]:
-    for name, info, _, section, address, _ in SYMBOL.iter_unpack(table[:len(table) // SYMBOL.size * SYMBOL.size]):
+def _entries(data: bytes | mmap.mmap) -> Iterator[tuple[str, int, int]]:
+    """Name, address and size of each function."""
+    head = HEAD.unpack_from(data)
+    if head[0][:6] != b"\x7fELF\x02\x01":
+        return
+    start, size, n = head[6], head[11], head[12]
+    sections = [SECTION.unpack_from(data, start + i * size) for i in range(n)]
+    # What the dynamic table has is what the library itself can name.
+    for section in sorted((section for section in sections if section[1] in (SYMTAB, DYNSYM)), key=lambda s: -s[1]):
+        names = sections[section[6]][4]
+        for name, address, length in _symbols(data[section[4]:section[4] + section[5]]):
+            yield _name(data, names + name), address, length
+
+
+def _symbols(table: bytes) -> Iterator[tuple[int, int, int]]:
+    for name, info, _, section, address, size in SYMBOL.iter_unpack(table[:len(table) // SYMBOL.size * SYMBOL.size]):
         if info & 0xf == FUNCTION and section:
-            yield name, address
+            yield name, address, size
 
 
 class Files:

@@ -8,7 +8,8 @@ import sys
 from typing import Any
 
 from . import control, shared, symbols
-from .table import WIDTH, plural, printable
+from .stacks import age, block, span
+from .table import plural, printable
 
 EPILOG = f"""\
 The process must have been started with SHEAF_OPTIONS="control;slab_debug=U", or other letters
@@ -31,26 +32,13 @@ FORM = {"cache": str, "objects": int, "unknown": int, "further": int,
         "traces": [{"objects": int, "bytes": int, **AGES, **ENDS, "stack": [FRAME]}]}
 
 
-def _age(ms: float) -> str:
-    return f"{ms:.0f} ms" if ms < 10000 else f"{ms / 1000:.0f} s"
-
-
-def _range(least: int, most: int) -> str:
-    return str(least) if least == most else f"{least}-{most}"
-
-
 def _group(group: dict[str, Any]) -> str:
-    head = (f"{plural(group['objects'], 'object', 8)}, {group['bytes']} bytes, age {_age(group['age_min_ms'])} to "
-            f"{_age(group['age_max_ms'])}, thread {_range(group['thread_min'], group['thread_max'])}, "
-            f"cpu {_range(group['cpu_min'], group['cpu_max'])}")
-    lines = [head[:WIDTH]]
-    texts = [text for frame in group["stack"]
-             for text in [frame.get("place") or frame["frame"], *(f"(inlined by) {by}" for by in frame.get("inlined_by", []))]]
-    for text in texts:
-        indented = f"           {text}"
-        # The end says which line it is.
-        lines.append(indented if len(indented) <= WIDTH else f"           ...{text[-(WIDTH - 14):]}")
-    return "\n".join(lines)
+    head = (f"{plural(group['objects'], 'object', 8)}, {group['bytes']} bytes, age {age(group['age_min_ms'])} to "
+            f"{age(group['age_max_ms'])}, thread {span(group['thread_min'], group['thread_max'])}, "
+            f"cpu {span(group['cpu_min'], group['cpu_max'])}")
+    return block(head, [text for frame in group["stack"]
+                        for text in [frame.get("place") or frame["frame"],
+                                     *(f"(inlined by) {by}" for by in frame.get("inlined_by", []))]])
 
 
 def _text(caches: list[dict[str, Any]], freed: bool) -> str:

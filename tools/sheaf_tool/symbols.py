@@ -26,20 +26,16 @@ def is_there() -> bool:
     return _command("") is not None
 
 
-def _pairs(lines: list[str]) -> list[str]:
-    """What is known of functions and places."""
-    return [f"{function} at {place.split(' (')[0]}" for function, place in zip(lines[::2], lines[1::2]) if "??" not in place]
-
-
-def places(module: str, offsets: list[int]) -> list[list[str]]:
-    """For each offset in the file "function at file:line", the innermost one first; nothing if that is unknown."""
+def functions(module: str, offsets: list[int], patience: float = PATIENCE) -> list[list[tuple[str, str]]]:
+    """For each offset in the file the function and "file:line", the innermost one first; nothing if that is unknown.
+    A function without debug data is at "??:0"."""
     command = _command(module)
-    none: list[list[str]] = [[] for _ in offsets]
+    none: list[list[tuple[str, str]]] = [[] for _ in offsets]
     if not command or not os.path.exists(module):
         return none
     try:
         output = subprocess.run(command, input="".join(f"{offset:#x}\n" for offset in offsets), text=True,
-                                errors="replace", capture_output=True, timeout=PATIENCE, check=False).stdout
+                                errors="replace", capture_output=True, timeout=patience, check=False).stdout
     except (OSError, subprocess.TimeoutExpired):
         return none
     answers: list[list[str]] = []
@@ -48,7 +44,16 @@ def places(module: str, offsets: list[int]) -> list[list[str]]:
             answers.append([])
         elif answers:
             answers[-1].append(line)
-    return [_pairs(lines) for lines in answers] if len(answers) == len(offsets) else none
+    if len(answers) != len(offsets):
+        return none
+    return [[(function, place.split(" (")[0]) for function, place in zip(lines[::2], lines[1::2])
+             if "??" not in place or function != "??"] for lines in answers]
+
+
+def places(module: str, offsets: list[int]) -> list[list[str]]:
+    """For each offset in the file "function at file:line", the innermost one first; nothing if that is unknown."""
+    return [[f"{function} at {place}" for function, place in found if "??" not in place]
+            for found in functions(module, offsets)]
 
 
 def _file(pid: int, module: str) -> str:
