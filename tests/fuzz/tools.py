@@ -6,12 +6,14 @@
   answers    what a process answers to a request     sheaf leaks, debug, info --validate; the groups of sheaf top
   results    two files of results                    sheaf compare
   report     a report, and the ELF file of a module  sheaf symbolize
+  profile    a heap profile, and the same ELF file   sheaf profile, in each format
 
 Usage: tools.py [--runs N] [--seed N] [TARGET]...       SHEAF_LIVE is the program of tools/tests/live.c
 """
 import argparse
 import contextlib
 import copy
+import gzip
 import io
 import json
 import os
@@ -26,7 +28,8 @@ from unittest import mock
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "tools/tests")]
 
-from live import HAS_LIVE, Live  # noqa: E402  (the path above comes first)
+import heap  # noqa: E402  (the path above comes first)
+from live import HAS_LIVE, Live  # noqa: E402
 from sheaf_tool import cli, control, elf, groups, shared, symbols  # noqa: E402
 
 CODES = {0, 1, 2, 3, 4, 5}
@@ -172,7 +175,29 @@ def report(fuzz, folder):
     return one
 
 
-TARGETS = {"counters": counters, "answers": answers, "results": results, "report": report}
+def profile(fuzz, folder):
+    with open(os.environ["SHEAF_LIVE"], "rb") as file:
+        module = file.read()
+    seed = heap.document([heap.named(0x1100, 0x1200), []], [heap.row(live=(2, 90)), heap.row(1, "a", 1 << 20, (1, 1 << 20))],
+                         maps=[{**heap.MAPS[0], "file": "/nowhere/live"}], samples=[[45, 0, 7, 100]])
+    heap.write(folder / "before", seed)
+    formats = [["--leaks"], *(["--format", name] for name in ("text", "html", "pprof", "jemalloc", "folded"))]
+
+    def one(path):
+        data = fuzz.json(seed)
+        path.write_bytes(data if fuzz.random.randrange(4) else fuzz.bytes(gzip.compress(data)))
+        (folder / "live").write_bytes(fuzz.bytes(module[:4096]) + module[4096:] if not fuzz.random.randrange(4) else module)
+        if not fuzz.random.randrange(4):
+            heap.write(path, seed)
+        with mock.patch.object(symbols, "functions", lambda module, offsets, _: fuzz.random.choice(
+                [[[("f", "a.c:1")]] * len(offsets), [[]] * len(offsets)])):
+            if not fuzz.random.randrange(4):
+                return run("profile", "--diff", folder / "before", path)
+            return run("profile", path, "--path", folder, *fuzz.random.choice(formats))
+    return one
+
+
+TARGETS = {"counters": counters, "answers": answers, "results": results, "report": report, "profile": profile}
 
 
 def main():
@@ -182,7 +207,7 @@ def main():
     parser.add_argument("targets", nargs="*", metavar="TARGET", default=list(TARGETS))
     options = parser.parse_args()
     for name in options.targets:
-        if name in ("counters", "report") and not HAS_LIVE:
+        if name in ("counters", "report", "profile") and not HAS_LIVE:
             print(f"{name}: left out: there is no SHEAF_LIVE, or no /dev/shm")
             continue
         with tempfile.TemporaryDirectory() as folder:

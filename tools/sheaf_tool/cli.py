@@ -21,7 +21,7 @@ from .table import printable
 BENCHMARKS = ("bench", "compare", "detect", "sim")
 HAS_BENCHMARKS = find_spec("sheaf_bench") is not None
 COMMANDS = {**({name: "sheaf_bench" for name in BENCHMARKS} if HAS_BENCHMARKS else {}),
-            **{name: "sheaf_tool" for name in ("info", "top", "stat", "leaks", "debug", "tune", "trim", "symbolize", "run", "record-maps")}}
+            **{name: "sheaf_tool" for name in ("info", "top", "stat", "leaks", "profile", "debug", "tune", "trim", "symbolize", "run", "record-maps")}}
 
 EPILOG = """\
 examples:
@@ -31,6 +31,7 @@ examples:
   sheaf top                        the same, live; asks which one if there are several
   sheaf stat -i 5 PID              print a line every five seconds
   sheaf leaks PID                  show who allocated the objects of one, by stack
+  sheaf profile PID                show who allocates memory, from samples; also of a file
   sheaf debug PID                  list its checked caches, and switch their letters
   sheaf tune PID                   list settings of one, and change them
   sheaf trim PID                   return its free memory to the system

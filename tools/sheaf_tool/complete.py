@@ -28,7 +28,7 @@ def _words(parser: argparse.ArgumentParser, before: list[str], last: str) -> Ite
     for action in parser._actions:
         if action.option_strings:
             continue
-        if action.dest == "pid":
+        if action.dest in ("pid", "source"):
             yield from sorted({*map(str, shared.processes()), *map(str, control.processes())})
         elif action.choices:
             yield from action.choices
