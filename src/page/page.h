@@ -23,7 +23,7 @@
  *  PAGE-P3. The descriptor of every address below pages.readable can be read at any time:
  *      page_owner() tests nothing else. Those above a range's top read zero.
  *  PAGE-P4. Free pages that were used and not yet returned ("dirty"), and mappings that wait, stay
- *      if they were in use in the time of the option decay; of older ones, page_bound() bytes stay;
+ *      if they were in use in the time of the option decay; a part of older ones stays;
  *      in all at most an eighth of memory (keep.c). Pages have the first claim. With decay=never,
  *      no page returns without page_trim(). The limit may be exceeded: by memory that one call does
  *      not return because that would take long (PAGE_DISCARD_MAX), and by memory that the system
@@ -108,8 +108,8 @@ void page_free(struct slab *slab, unsigned int order);
 void page_free_to_system(struct slab *slab, unsigned int order);
 /* As page_free(), for a run that is as page_alloc() returned it: it is no dirtier than before. */
 void page_give_back(struct slab *slab, unsigned int order);
-/* Free memory that a program may always have, in bytes: for free pages, and for free objects. It
- * follows what was in use recently: keep.c. */
+/* Free objects that a program may always have, in bytes. It follows what was in use recently:
+ * keep.c. */
 size_t page_bound(void);
 /* Return what may no longer stay on this node: PAGE_DISCARD_MAX at most of pages, and of mappings
  * as much, or one. Returns false if nothing will be left for later calls. Does nothing while

@@ -55,7 +55,11 @@ static size_t stays(size_t bytes)
 /* What may stay of memory that nobody used recently. */
 static size_t always(void)
 {
-	return page_bound();
+	size_t pages = 0;
+
+	for (uint32_t node = 0; node < os.nr_nodes; node++)
+		pages += keep_bound(&ranges[node]);
+	return pages << OS_PAGE_SHIFT;
 }
 
 /* All memory that can be returned was returned, and none was used recently. */
