@@ -35,19 +35,14 @@ static unsigned int alloc_from_slabs(struct kmem_cache *s, gfp_t flags, unsigned
 	return done;
 }
 
-bool cache_alloc_all(struct kmem_cache *s, gfp_t flags, unsigned int n, void **p, bool sample)
+bool cache_alloc_all(struct kmem_cache *s, gfp_t flags, unsigned int n, void **p)
 {
-	unsigned int done = 0, had, slabs;
+	unsigned int done, had, slabs;
 
 	if (cache_is_unusable(s, "kmem_cache_alloc_bulk"))
 		return false;
-	if (sample && sheaf_takes_sample(&s->sheaf)) {
-		p[0] = cache_alloc_guarded(s);
-		done = p[0] != NULL;
-	}
-	done += sheaf_alloc_bulk(&s->sheaf, p + done, n - done);
+	done = had = sheaf_alloc_bulk(&s->sheaf, p, n);
 	cache_see_flow(s);
-	had = done;
 	slabs = done < n ? alloc_from_slabs(s, flags, n - done, p + done) : 0;
 	done += slabs;
 	/* No memory. What the first search only saw in other CPUs' shards may be taken now. */
@@ -78,6 +73,7 @@ static bool is_too_many(const struct kmem_cache *s, size_t n)
 static OS_COLD bool watch_taken(struct kmem_cache *s, gfp_t flags, size_t n, void **p)
 {
 	tools_wrote(p, n * sizeof(*p));
+	cache_sample_among(s, n, p);
 	/* First what may put another object in the place of a wrong one. */
 	if (!cache_watch_taken(s, flags & ~__GFP_ZERO, n, p)) {
 		cache_free_all(s, n, p);
@@ -100,7 +96,7 @@ static OS_NOINLINE int alloc_bulk_slow(struct kmem_cache *s, gfp_t flags, size_t
 	if (n == 0 || is_too_many(s, n))
 		return 0;
 	reclaim_if_above_soft(flags);
-	if (done < n && !cache_alloc_all(s, flags, (unsigned int)n - done, p + done, true)) {
+	if (done < n && !cache_alloc_all(s, flags, (unsigned int)n - done, p + done)) {
 		if (free_to(s, done, p))
 			cache_leave();
 		return 0;

@@ -116,9 +116,12 @@ static OS_ALWAYS_INLINE void cache_free_found(struct kmem_cache *s, void *object
 	CALLS_BY_LOCK(DEFINE, kind)                                                                \
 	DEFINE(kind##_rseq, BY_INDEX(rseq_pop), BY_INDEX(rseq_push))                               \
 	DEFINE(kind##_rseq_counted, BY_INDEX(rseq_pop_counted), BY_INDEX(rseq_push_counted))       \
-	DEFINE(kind##_rseq_sampled, BY_INDEX(rseq_pop_sampled), BY_INDEX(rseq_push_counted))
+	DEFINE(kind##_rseq_sampled, BY_INDEX(rseq_pop_sampled), BY_INDEX(rseq_push))               \
+	DEFINE(kind##_rseq_sampled_counted, BY_INDEX(rseq_pop_sampled_counted),                    \
+	       BY_INDEX(rseq_push_counted))
 #define CALLS_FOR(kind, sampled)                                                                   \
 	(os.backend != OS_BACKEND_RSEQ ? CALLS_FOR_LOCK(kind, sampled)                             \
+	 : (sampled) && os.counting    ? CACHE_CALLS(kind##_rseq_sampled_counted)                  \
 	 : (sampled)		       ? CACHE_CALLS(kind##_rseq_sampled)                          \
 	 : os.counting		       ? CACHE_CALLS(kind##_rseq_counted)                          \
 				       : CACHE_CALLS(kind##_rseq))

@@ -15,7 +15,6 @@
 #include "cache/paths.h"
 #include "cache/reclaim.h"
 #include "percpu/percpu.h"
-#include "percpu/rows.h"
 #include "slab/stat.h"
 
 void *cache_alloc_guarded(struct kmem_cache *s)
@@ -29,15 +28,28 @@ void *cache_alloc_guarded(struct kmem_cache *s)
 void *cache_take_sample(struct kmem_cache *s, bool popped)
 {
 	size_t size = s->sheaf.slab.object_size;
-	bool taken;
+	/* If no countdown ended, main was empty, and nothing counted this object. */
+	bool taken =
+		(popped && section_arm(&s->sheaf.at, sample_pops(size))) || sample_is_taken(size);
 
-	/* The first pop on a CPU finds no sheaf that counts. */
-	if (popped && sheaf_capacity(&s->sheaf) &&
-	    os_load_relaxed(&slot_of_row(s->sheaf.at.handle, os_row())->main) != &sheaf_bootstrap)
-		taken = section_arm(&s->sheaf.at, sample_pops(size)) && sample_due_is_taken(size);
-	else
-		taken = sample_is_taken(size);
 	return taken ? cache_alloc_guarded(s) : NULL;
+}
+
+void cache_sample_among(struct kmem_cache *s, size_t n, void **objects)
+{
+	size_t size = s->sheaf.slab.object_size;
+
+	/* Objects of checked caches are taken one by one. */
+	if (!os_load_relaxed(&s->sheaf.sampled) || cache_is_checked(s))
+		return;
+	for (size_t i = sample_pops(size); i <= n; i += sample_pops(size)) {
+		void *sample = cache_alloc_guarded(s);
+
+		if (sample) {
+			cache_free_all(s, 1, &objects[i - 1]);
+			objects[i - 1] = sample;
+		}
+	}
 }
 
 struct kmem_cache *cache_of_guarded(const void *object)

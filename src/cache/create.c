@@ -166,7 +166,7 @@ static bool lay_out(struct kmem_cache *s, size_t size, const struct kmem_cache_a
 				     : slab_cache_init(&s->sheaf.slab, &request)))
 		return false;
 	s->sheaf.slab.counted = os.counting ? s : NULL;
-	s->sheaf.sampled = os.counting && s->flags & DEBUG_SAMPLE ? SHEAF_SAMPLED : 0;
+	s->sheaf.sampled = (s->flags & DEBUG_SAMPLE) != 0;
 	capacity = first_capacity(s, args, by_options);
 	if (!sheaf_cache_init(&s->sheaf, s, capacity)) {
 		debug_cache_exit(&s->sheaf.slab);
@@ -206,8 +206,8 @@ static struct kmem_cache *make_cache(const char *name, size_t size,
 		return NULL;
 	s->flags = flags | hardened_flags(flags, args->ctor);
 	/* Caches of secrets are hardened without an option: from the first one on, slow calls look
-	 * at the cache first. */
-	if (s->flags & CACHE_HARDENED && !os_watched())
+	 * at the cache first. Bulk calls do so for samples, too. */
+	if (s->flags & (CACHE_HARDENED | DEBUG_SAMPLE) && !os_watched())
 		os_store_relaxed(&os.watched, 1);
 	s->nr_names = 1;
 	s->id = ++caches.nr_made;

@@ -100,9 +100,9 @@ void cache_tell_freed(struct kmem_cache *s, void *object);
 
 /* --- bulk.c ----------------------------------------------------------------------------------- */
 
-/* kmem_cache_alloc_bulk() and kmem_cache_free_bulk(), but the objects are not checked, and one is a
- * sample only with `sample`: sheaves hold only objects of slabs. */
-bool cache_alloc_all(struct kmem_cache *s, gfp_t flags, unsigned int n, void **p, bool sample);
+/* kmem_cache_alloc_bulk() and kmem_cache_free_bulk(), but the objects are not checked, and none is
+ * a sample. */
+bool cache_alloc_all(struct kmem_cache *s, gfp_t flags, unsigned int n, void **p);
 void cache_free_all(struct kmem_cache *s, size_t n, void **p);
 
 /* The program frees this pointer; NULL is allowed. False after a report: ignore it. */
@@ -135,8 +135,11 @@ void cache_give_checked(struct kmem_cache *s, void **objects, size_t n, bool wai
 
 /* A guarded object of the cache; NULL: there is no room for one. */
 void *cache_alloc_guarded(struct kmem_cache *s);
-/* A guarded object, if the next object of this cache is to be a sample. */
+/* A guarded object, if the next object of this cache is to be a sample. popped: the fast path found
+ * none, or its countdown ended. */
 void *cache_take_sample(struct kmem_cache *s, bool popped);
+/* Of n objects that were taken together, put samples in the places of those that are drawn. */
+void cache_sample_among(struct kmem_cache *s, size_t n, void **objects);
 /* Free a guarded object to this cache, or, with NULL, to its own cache. Reports are deferred. */
 void cache_free_guarded(struct kmem_cache *s, void *object, bool waited, const char *call);
 /* Free the guarded ones of n objects, and move the others to the front; returns how many are

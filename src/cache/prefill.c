@@ -68,7 +68,7 @@ static bool fill_sheaf(struct kmem_cache *s, struct sheaf *sheaf, gfp_t gfp, uns
 		has = prefill_fill(&s->sheaf, sheaf, n);
 	if (has >= n)
 		return true;
-	if (!cache_alloc_all(s, gfp, n - has, sheaf->objects + has, false))
+	if (!cache_alloc_all(s, gfp, n - has, sheaf->objects + has))
 		return false;
 	sheaf_set_size(sheaf, n);
 	return true;
@@ -113,6 +113,7 @@ static struct slab_sheaf *to_user(struct kmem_cache *s, struct sheaf *sheaf, uns
 {
 	if (os_watched() && sheaf) {
 		tsan_acquire(sheaf);
+		cache_sample_among(s, sheaf->size - had, sheaf->objects + had);
 		watch_lent(s, sheaf, had);
 		/* A pop charges, and the inlined one does not. */
 		if (account_charges(s, 0))
@@ -137,6 +138,8 @@ static OS_COLD void watch_returned(struct kmem_cache *s, struct sheaf *sheaf)
 static void from_user(struct kmem_cache *s, struct sheaf *sheaf)
 {
 	if (os_watched()) {
+		sheaf_set_size(sheaf, cache_free_all_guarded(s, sheaf->objects, sheaf->size,
+							     "kmem_cache_return_sheaf"));
 		if (cache_is_hardened(s))
 			watch_returned(s, sheaf);
 		tsan_release(sheaf);

@@ -104,15 +104,22 @@ static void *alloc_strict(struct kmem_cache *s, gfp_t flags)
 	return cache_alloc_node(s, flags, node);
 }
 
-bool cache_is_plain(const struct kmem_cache *s)
+/* Is a free one section? */
+static bool frees_plainly(const struct kmem_cache *s)
 {
 	return os.backend == OS_BACKEND_RSEQ && !(s->flags & (SLAB_NO_SHEAVES | CACHE_HARDENED)) &&
-	       !(s->flags & DEBUG_SAMPLE && os.counting) && !cache_follows_policy();
+	       !cache_follows_policy();
+}
+
+/* An allocation, too? */
+bool cache_is_plain(const struct kmem_cache *s)
+{
+	return frees_plainly(s) && !(s->flags & DEBUG_SAMPLE);
 }
 
 struct cache_calls cache_base_calls(struct kmem_cache *s)
 {
-	bool sampled = s->flags & DEBUG_SAMPLE && os.counting;
+	bool sampled = s->flags & DEBUG_SAMPLE;
 	struct cache_calls calls = CALLS_FOR(plain, sampled);
 
 	if (tsan_is_on())
@@ -127,18 +134,17 @@ struct cache_calls cache_base_calls(struct kmem_cache *s)
 }
 
 /*
- * The word of a cache whose calls are one section each, and of one that charges. The memory
- * sanitizer does not see what a section in place returns; and sections in place know one layout of
- * slots.
+ * The word of a call that is one section, and of one that charges. The memory sanitizer does not
+ * see what a section in place returns; and sections in place know one layout of slots.
  */
-static uint32_t row_word(const struct kmem_cache *s, bool charges)
+static uint32_t row_word(bool plain, bool charges)
 {
 /* Not in the simulator, whose sections the table has. */
 #if defined(HAVE_RSEQ) && SHEAF_SLOT_WORDS == 192
-	if (cache_is_plain(s) && !os.counting && !(os.tools & TOOL_MSAN))
+	if (plain && !os.counting && !(os.tools & TOOL_MSAN))
 		return charges ? BY_CHARGED : os.id_offset;
 #endif
-	(void)s, (void)charges;
+	(void)plain, (void)charges;
 	return BY_TABLE;
 }
 
@@ -146,17 +152,18 @@ void cache_choose_words(struct kmem_cache *s)
 {
 	uint32_t accounted = os_load_relaxed(&s->accounted);
 
-	os_store_release(&s->words.push_by, row_word(s, accounted));
+	os_store_release(&s->words.push_by,
+			 row_word(accounted ? cache_is_plain(s) : frees_plainly(s), accounted));
 	/* Other threads may exchange it: choose_pop(). */
 	if (!accounted || accounted == ACCOUNT_ALL)
-		os_store_release(&s->words.pop_by, row_word(s, accounted));
+		os_store_release(&s->words.pop_by, row_word(cache_is_plain(s), accounted));
 }
 
 void cache_choose_calls(struct kmem_cache *s)
 {
 	s->calls = account_calls(s, cache_base_calls(s));
 	s->words.area = os.rseq_offset;
-	s->words.pop_by = row_word(s, false);
+	s->words.pop_by = row_word(cache_is_plain(s), false);
 	cache_choose_words(s);
 	if (cache_is_leaked(s))
 		cache_refuse_allocations(s);

@@ -9,8 +9,6 @@
 #include "os/report/report.h"
 #include "os/section.h"
 
-#define NUMBERS 4294967296.0 /* 2^32: draw() returns one of that many */
-
 static uint64_t drawn;
 
 void sample_seed(uint64_t seed)
@@ -33,55 +31,42 @@ static uint32_t draw(void)
 	return (uint32_t)(sample_next(&drawn) >> 32);
 }
 
-/* ln((1 + s) / (1 - s)), 0 <= s <= 1/3: the relative error of these terms is less than 2e-5. */
-static double log_of_ratio(double s)
-{
-	double q = s * s;
-
-	return 2 * s * (1 + q * (1. / 3 + q * (1. / 5 + q / 7)));
-}
-
-/* -ln(x / 2^32), 0 < x <= 2^32. */
+/* -ln(x / 2^32), 0 < x <= 2^32: with ln((1 + s) / (1 - s)), 0 <= s <= 1/3, to 2e-5 of it. */
 static double minus_log(uint64_t x)
 {
 	unsigned int exponent = 63 - (unsigned int)__builtin_clzll(x);
 	double m = (double)x / (double)(UINT64_C(1) << exponent);
+	double s = (m - 1) / (m + 1), q = s * s;
 
-	return (32 - (double)exponent) * 0.69314718055994531 - log_of_ratio((m - 1) / (m + 1));
+	return (32 - (double)exponent) * 0.69314718055994531 -
+	       2 * s * (1 + q * (1. / 3 + q * (1. / 5 + q / 7)));
 }
 
-/* The average number of pops until one is due. */
-static uint32_t mean_pops(size_t size)
+/* How many times the average distance of samples it is to the next one. */
+static double draw_distance(void)
 {
-	size_t pops = os_options.sample / size;
-
-	return pops < 1 ? 1 : pops > SAMPLE_POPS ? SAMPLE_POPS : (uint32_t)pops;
+	return minus_log((uint64_t)draw() + 1);
 }
 
-/* Geometric: an exponential rounded up, whose rate is -ln(1 - 1 / mean). */
+/* The bytes of an object, as a part of the average distance. With slab_sample=1, each object is a
+ * sample. */
+static double part_of_mean(size_t size)
+{
+	return os_options.sample > 1 ? (double)size / os_options.sample : 100;
+}
+
+/* Geometric, as an exponential rounded up is. */
 uint32_t sample_pops(size_t size)
 {
-	uint32_t mean = mean_pops(size);
-	double pops;
+	double pops = draw_distance() / part_of_mean(size);
 
-	if (mean == 1)
-		return 1;
-	os_assert(mean > 1 && mean <= SAMPLE_POPS); /* SAMPLE-S2 */
-	pops = minus_log((uint64_t)draw() + 1) / log_of_ratio(1 / (2. * mean - 1));
 	os_assert(pops >= 0); /* SAMPLE-S2 */
-	return pops < SHEAF_DUE ? (uint32_t)pops + 1 : (uint32_t)SHEAF_DUE + 1;
-}
-
-bool sample_due_is_taken(size_t size)
-{
-	double part = (double)size * mean_pops(size) / os_options.sample;
-
-	return draw() < part * NUMBERS;
+	return pops < SHEAF_MOST_LEFT ? (uint32_t)pops + 1 : SHEAF_MOST_LEFT;
 }
 
 bool sample_is_taken(size_t bytes)
 {
-	return draw() < (double)bytes / os_options.sample * NUMBERS;
+	return draw_distance() < part_of_mean(bytes);
 }
 
 /*

@@ -3,17 +3,16 @@
  * Sampling: which allocations get a guarded object (debug/guard.h), on average one in slab_sample
  * bytes.
  *
- * Each allocated byte is chosen with the same probability, whatever was allocated before. So the
- * number of pops up to the next sample has a geometric distribution. The word of the main sheaf
- * counts them down (os/section.h), and the slow path draws a new number when they are used up.
+ * Each allocated byte is chosen with the same probability, whatever was allocated before: an object
+ * of c bytes is a sample with chance 1 - exp(-c / slab_sample). So the number of pops up to the
+ * next sample has a geometric distribution. The main sheaf counts them down (os/section.h), and the
+ * slow path draws a new number when they are used up.
  *
  * Invariants
  *  SAMPLE-S1. A count may be drawn anew at any time, for example when its sheaf leaves its slot: a
- *      geometric distribution does not depend on how many pops there were already.
- *  SAMPLE-S2. A sheaf's word has room for counts up to SHEAF_DUE. If samples are rarer than one in
- *      SAMPLE_POPS pops, counts are drawn for that rate, and only the right share of the pops that
- *      become due is sampled. Counts beyond SHEAF_DUE are cut off, which makes samples more
- *      frequent by less than one in a thousand.
+ *      geometric distribution does not depend on how many pops there were already. Argued.
+ *  SAMPLE-S2. Counts beyond SHEAF_MOST_LEFT are cut off, which makes samples more frequent by less
+ *      than one in a thousand.
  *
  * Locks: none. Callers: src/percpu/, src/cache/, src/debug/.
  */
@@ -24,17 +23,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* One slow path in this many pops, on average, has no measurable cost. */
-#define SAMPLE_POPS 4096u
-
 /* The next number of a sequence: splitmix64, from any seed. */
 uint64_t sample_next(uint64_t *sequence);
 /* Set the seed of the random numbers below. */
 void sample_seed(uint64_t seed);
-/* Pops of objects of this size until one is due, from 1 to SHEAF_DUE + 1. */
+/* Pops of objects of this size up to the next sample, from 1 to SHEAF_MOST_LEFT. */
 uint32_t sample_pops(size_t size);
-/* A pop of an object of this size is due: is it sampled? */
-bool sample_due_is_taken(size_t size);
 /* Is this allocation of this size, for which no pops are counted, sampled? */
 bool sample_is_taken(size_t bytes);
 

@@ -44,15 +44,18 @@ void *section_pop(struct section_slots *s)
 void *section_pop_sampled(struct section_slots *s)
 {
 	void *object;
-	bool done = SECTION(rseq_pop_sampled(os.rseq_offset, os.id_offset, s->handle, &object),
-			    c_pop_sampled(s->handle, &object));
+	bool done = SECTION(
+		os.counting
+			? rseq_pop_sampled_counted(os.rseq_offset, os.id_offset, s->handle, &object)
+			: rseq_pop_sampled(os.rseq_offset, os.id_offset, s->handle, &object),
+		c_pop_sampled(s->handle, &object));
 
 	return done ? object : NULL;
 }
 
 bool section_arm(struct section_slots *s, uint32_t n)
 {
-	return SECTION(rseq_arm(s->handle, c_not_due_for(n)), c_arm(s, n));
+	return SECTION(rseq_arm(s->handle, n - 1), c_arm(s, n));
 }
 
 bool section_push(struct section_slots *s, void *object)

@@ -33,7 +33,8 @@
  *      (size 0, capacity 0), which is empty for a pop and full for a push.
  *  SECTION-S2. A section commits with one store: pop and push store sheaf->size, swap stores
  *      slot->main, replace stores slot->pair, slot->rcu_free or a remote sheaf's cell. Every state
- *      between two sections is valid.
+ *      between two sections is valid. A pop where objects are sampled stores sheaf->left before,
+ *      which may have any value.
  *  SECTION-S3. Sections load and store size with one width: 32 bits, or the whole word where events
  *      are counted. Argued: it is the text of the sections that says so.
  *  SECTION-S4. Only a section on the slot's own CPU (on the trylock backend, a thread that holds
@@ -84,6 +85,7 @@ struct sheaf {
 	union {
 		struct sheaf *next;  /* in a private list */
 		const void *lent_by; /* a user owns it; its cache's handle: src/percpu/prefill.h */
+		int32_t left;	     /* in a slot: see below */
 	};
 	/* Other CPUs read filled_by, whoever owns the sheaf: each store to this word is atomic. */
 	union {
@@ -108,13 +110,11 @@ struct sheaf {
 #define SHEAF_SIZE	((1u << SHEAF_SIZE_BITS) - 1)
 #define SHEAF_POP	(UINT64_C(1) << SHEAF_SIZE_BITS)
 /*
- * The uppermost bits, in a cache whose objects are sampled: each pop of the fast path adds one
- * here, too, and fails if these bits overflow. So if they are SHEAF_DUE, the next pop takes the
- * slow path.
+ * `left`, in a cache whose objects are sampled: how many pops of the fast path take no sample. Each
+ * takes one away, before it commits the size, and fails if there were none: then a sample is due.
+ * An abort in between takes one too many, which matters as little as aborts are rare.
  */
-#define SHEAF_DUE_SHIFT 49
-#define SHEAF_STEP	(UINT64_C(1) << SHEAF_DUE_SHIFT)
-#define SHEAF_DUE	(UINT64_MAX >> SHEAF_DUE_SHIFT)
+#define SHEAF_MOST_LEFT (1u << 30)
 
 static inline uint32_t sheaf_size(const struct sheaf *sheaf)
 {
@@ -160,11 +160,10 @@ _Static_assert(offsetof(struct slot, main) == SHEAF_SLOT_WORDS && SLOT_AT(pair, 
 	       "sections know where the words of a slot are");
 _Static_assert(offsetof(struct sheaf, word) == 0 && offsetof(struct sheaf, size) == 0 &&
 		       offsetof(struct sheaf, capacity) == 8 &&
+		       offsetof(struct sheaf, left) == 16 &&
 		       offsetof(struct sheaf, filled_by) == 24 &&
 		       offsetof(struct sheaf, objects) == 32 && SHEAF_HEADER == 32,
 	       "sections know where the words of a sheaf are");
-_Static_assert(SHEAF_DUE == 32767 && SHEAF_STEP + SHEAF_POP - 1 == UINT64_C(562949953429503),
-	       "sections know what a sampled pop adds, and when the next one is due");
 _Static_assert(ROW_SHIFT == 16 && SHEAF_SIZE == 8191 && SHEAF_POP - 1 == 8191,
 	       "sections know how rows follow each other, and what a counted pop adds");
 
@@ -200,7 +199,8 @@ static inline struct slot *slot_of_nobody(char *handle)
 void *section_pop(struct section_slots *s);
 /* The same, counting down to the next sample. Fails also if a sample is due. */
 void *section_pop_sampled(struct section_slots *s);
-/* If a sample is due in main, make the next one due at the nth pop from now, n <= SHEAF_DUE + 1. */
+/* If a sample is due in main, make the next one due at the nth pop from now, n up to
+ * SHEAF_MOST_LEFT. */
 bool section_arm(struct section_slots *s, uint32_t n);
 /* Put an object into main, if sheaves here may hold it. */
 bool section_push(struct section_slots *s, void *object);

@@ -186,32 +186,30 @@ C_SECTION bool c_pop_sampled(char *handle, void **object)
 {
 	struct slot *slot C_LEAVES = c_section_begin(handle);
 	struct c_main m;
+	int32_t left;
 
 	if (!slot)
 		return false;
 	m = c_read_main(slot);
-	if (!m.size || m.word >> SHEAF_DUE_SHIFT == SHEAF_DUE)
+	if (!m.size)
+		return false;
+	left = os_load_relaxed(&m.sheaf->left) - 1;
+	c_section_store(&m.sheaf->left, left);
+	if (left < 0)
 		return false;
 	*object = os_load_relaxed(&m.sheaf->objects[m.size - 1]);
-	return c_section_commit(&m.sheaf->word, m.word + SHEAF_STEP + SHEAF_POP - 1);
-}
-
-/* What to add to a word in which a sample is due, so that the next one is due at the nth pop. */
-static inline uint64_t c_not_due_for(uint32_t n)
-{
-	return (uint64_t)0 - (uint64_t)(n - 1) * SHEAF_STEP;
+	return c_section_commit(&m.sheaf->word, m.word + ((os.counting ? SHEAF_POP : 0) - 1));
 }
 
 C_SECTION bool c_arm(struct section_slots *s, uint32_t n)
 {
 	struct slot *slot C_LEAVES = c_section_begin(s->handle);
-	struct c_main m;
+	struct sheaf *m;
 
 	if (!slot)
 		return false;
-	m = c_read_main(slot);
-	return m.word >> SHEAF_DUE_SHIFT == SHEAF_DUE &&
-	       c_section_commit(&m.sheaf->word, m.word + c_not_due_for(n));
+	m = c_main(slot);
+	return os_load_relaxed(&m->left) < 0 && c_section_commit(&m->left, (int32_t)n - 1);
 }
 
 C_SECTION bool c_push(char *handle, void *object)

@@ -415,7 +415,7 @@ unsigned int sheaf_alloc_bulk(struct sheaf_cache *cache, void **objects, unsigne
 	unsigned int done = 0;
 
 	while (done < n) {
-		unsigned int got = sheaf_pop_all(cache, objects + done, n - done);
+		unsigned int got = sheaf_pop_bulk(cache, objects + done, n - done);
 
 		done += got;
 		if (got || swapped(cache, section_swap_empty(&cache->at)))

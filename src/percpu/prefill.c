@@ -114,7 +114,7 @@ static void count_more(struct sheaf_cache *cache, unsigned int word, unsigned in
 /* Move objects from main that were freed from earlier sheaves, up to this many in all. */
 static void fill_from_main(struct sheaf_cache *cache, struct sheaf *sheaf, unsigned int most)
 {
-	unsigned int got = sheaf_pop_all(cache, sheaf->objects + sheaf->size, most - sheaf->size);
+	unsigned int got = sheaf_pop_bulk(cache, sheaf->objects + sheaf->size, most - sheaf->size);
 
 	stat_add(&cache->slab, STAT_prefill_slot, got);
 	sheaf_set_size(sheaf, sheaf->size + got);

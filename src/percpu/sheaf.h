@@ -50,11 +50,6 @@
 #include "os/section.h"
 #include "slab/slab.h"
 
-/* Objects of the cache are sampled: its fast path counts down, and a sample that was due in a bulk
- * call is taken by the next bulk call that main cannot serve. */
-#define SHEAF_SAMPLED	  1u
-#define SHEAF_SAMPLE_BULK 2u
-
 #define SHEAF_CAPACITY_MAX 4096
 #define SHEAF_HANDLE	   ((size_t)1 << SLOT_SHIFT)
 #define SHEAF_COLD	   UINT32_MAX /* in filled_by: no CPU's cache still holds its objects */
@@ -76,7 +71,7 @@ struct sheaf_cache {
 	uint16_t quiet;	       /* no thread uses the cache: see drain.c */
 	uint16_t retired;      /* a larger capacity of sheaves of retired objects, or 0: flow.c */
 	uint32_t shard_full;   /* number of cells of one shard that may hold full ones */
-	uint32_t sampled;      /* SHEAF_SAMPLED, SHEAF_SAMPLE_BULK; 0: no object is */
+	uint32_t sampled;      /* objects are: the fast path counts down to the next sample */
 	struct sheaf_rcu *rcu; /* NULL until an object is retired */
 };
 
@@ -136,14 +131,11 @@ static inline void sheaf_set_size(struct sheaf *sheaf, uint32_t size)
 /* Before a sheaf goes into a slot: draw which of its pops is sampled. */
 static inline void sheaf_arm(const struct sheaf_cache *cache, struct sheaf *sheaf)
 {
-	uint64_t left;
-
 	/* PREFILL-F3 */
 	os_assert(sheaf->capacity && !(sheaf->capacity & SHEAF_OVERSIZE));
 	if (os_likely(!os_load_relaxed(&cache->sampled)))
 		return;
-	left = SHEAF_DUE + 1 - sample_pops(cache->slab.object_size);
-	os_store_relaxed(&sheaf->word, (sheaf->word & (SHEAF_STEP - 1)) | left << SHEAF_DUE_SHIFT);
+	os_store_relaxed(&sheaf->left, (int32_t)sample_pops(cache->slab.object_size) - 1);
 }
 
 /* Whole sheaves in hand. A thread that has one with free objects shows it (SHEAF-H3): by a barn
@@ -238,11 +230,7 @@ static inline void sheaf_harvest(struct sheaf_cache *cache, struct sheaf *sheaf)
 }
 
 /* Take up to n objects from main, as section_pop_bulk() does, counted. */
-unsigned int sheaf_pop_all(struct sheaf_cache *cache, void **objects, unsigned int n);
-/* Take them for an allocation: one fewer if one of them is to be a sample. */
 unsigned int sheaf_pop_bulk(struct sheaf_cache *cache, void **objects, unsigned int n);
-/* A slow path after that: is the next object to be a sample? */
-bool sheaf_takes_sample(struct sheaf_cache *cache);
 
 /*
  * --- flow.c ------------------------------------------------------------------------------------

@@ -248,7 +248,7 @@ static void process_is_described(void **state)
 	(void)state;
 	take(SHEAF);
 	sheaf_stats(&process);
-	assert_int_equal(process.counted, has_option("stats") || has_debug_letter('S'));
+	assert_int_equal(process.counted, has_option("stats"));
 	assert_true(process.caches >= 1);
 	assert_true(process.cpus >= 1 && process.nodes >= 1);
 	assert_true(process.used_bytes >= look(s).slab_bytes);

@@ -81,11 +81,10 @@ void scene_set(void)
 		for (int j = 0; j < WALK_CAPACITY; j++)
 			sheaves[i]->objects[j] = (void *)(HOME + i * 4096 + j * 16);
 	}
-	/* Due at the next pop, and at the one after it; pops were counted; not due for long. */
-	if (is_sampled())
-		sheaves[0]->word |= (uint64_t)(scene->n < 3 ? SHEAF_DUE + 1 - scene->n : scene->n)
-					    << SHEAF_DUE_SHIFT |
-				    scene->n % 2 * 77 * SHEAF_POP;
+	/* Due, or not for long: an abort may count down once too often. Pops were counted. */
+	sheaves[0]->left = scene->n % 2 ? 100 : scene->call == WALK_ARM ? -1 : 0;
+	if (is_sampled() && os.counting)
+		sheaves[0]->word |= scene->n / 2 * 77 * SHEAF_POP;
 	memset(bootstrap, 0, sizeof(*bootstrap));
 	slot->main = scene->bootstrap ? bootstrap : sheaves[0];
 	slot->pair = (uintptr_t)slot->main ^ spare;
@@ -120,6 +119,8 @@ void scene_view(struct walk_view *view)
 	for (int i = 0; i < WALK_SHEAVES; i++) {
 		view->word[i] = sheaves[i]->word;
 		view->capacity[i] = sheaves[i]->capacity;
+		if (scene->call == WALK_ARM)
+			view->left[i] = sheaves[i]->left;
 		for (uint32_t j = 0; j < sheaf_size(sheaves[i]) && j < WALK_CAPACITY; j++)
 			view->objects[i][j] = sheaves[i]->objects[j];
 	}

@@ -59,6 +59,7 @@ struct walk_view {
 	uint64_t word[WALK_SHEAVES];
 	uint64_t stock;
 	uint32_t capacity[WALK_SHEAVES];
+	int32_t left[WALK_SHEAVES]; /* of WALK_ARM */
 	void *objects[WALK_SHEAVES][WALK_CAPACITY];
 };
 

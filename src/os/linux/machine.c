@@ -37,9 +37,7 @@ void os_init(void)
 
 	os_options_init();
 	os_should_fail_begin();
-	/* The countdown to the next sample is in the words that count events. */
-	os.counting = os_options.stats || os_options.stats_json || os_options.stats_live ||
-		      os_options_debug_has('S');
+	os.counting = os_options.stats || os_options.stats_json || os_options.stats_live;
 	os.tools = tools_find();
 	check_for_tools();
 	os.watched = (os.tools & (TOOL_TSAN | TOOL_MSAN)) || os_options.check_pop ||

@@ -38,27 +38,27 @@
 	"ands x10, %[w], #8191\n"                                                                  \
 	"b.eq %l[slow]\n"                                                                          \
 	"add x10, %[m], x10, lsl #3\n"                                                             \
-	"ldr %[object], [x10, #24]\n"                                                              \
-	"mov x10, #8191\n"
-#define RSEQ_POP_COUNTED                                                                           \
-	RSEQ_NEWEST                                                                                \
+	"ldr %[object], [x10, #24]\n"
+#define RSEQ_TAKE_COUNTED                                                                          \
+	"mov x10, #8191\n"                                                                         \
 	"add %[w], %[w], x10\n"                                                                    \
 	"str %[w], [%[m]]\n"
-/* The same, with one more in the uppermost bits; an overflow there leaves. */
-#define RSEQ_POP_SAMPLED                                                                           \
-	RSEQ_NEWEST                                                                                \
-	"movk x10, #2, lsl #48\n"                                                                  \
-	"adds %[w], %[w], x10\n"                                                                   \
-	"b.cs %l[slow]\n"                                                                          \
-	"str %[w], [%[m]]\n"
+#define RSEQ_POP_COUNTED RSEQ_NEWEST RSEQ_TAKE_COUNTED
+/* Where objects are sampled; through this register. */
+/* clang-format off */
+#define RSEQ_COUNT_DOWN(register)                                                                  \
+	"ldr " register ", [%[m], #16]\n"                                                          \
+	"subs " register ", " register ", #1\n"                                                    \
+	"str " register ", [%[m], #16]\n"                                                          \
+	"b.mi %l[slow]\n"
+/* clang-format on */
+#define RSEQ_POP_SAMPLED	 SHEAF_RSEQ_ONE_LESS RSEQ_COUNT_DOWN("%w[w]") SHEAF_RSEQ_TAKE
+#define RSEQ_POP_SAMPLED_COUNTED RSEQ_NEWEST RSEQ_COUNT_DOWN("w10") RSEQ_TAKE_COUNTED
 #define RSEQ_ARM                                                                                   \
 	"ldr %[m], [%[t]]\n"                                                                       \
-	"ldr %[w], [%[m]]\n"                                                                       \
-	"lsr x10, %[w], #49\n"                                                                     \
-	"eor x10, x10, #32767\n"                                                                   \
-	"cbnz x10, %l[slow]\n"                                                                     \
-	"add %[w], %[w], %[n]\n"                                                                   \
-	"str %[w], [%[m]]\n"
+	"ldr w10, [%[m], #16]\n"                                                                   \
+	"tbz w10, #31, %l[slow]\n"                                                                 \
+	"str %w[n], [%[m], #16]\n"
 #define RSEQ_PUSH_COUNTED                                                                          \
 	SHEAF_RSEQ_IS_AT_HOME                                                                      \
 	"ldr %[m], [%[t]]\n"                                                                       \

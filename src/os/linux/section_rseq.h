@@ -80,6 +80,7 @@ RSEQ_DEFINE_POP(rseq_pop, SHEAF_RSEQ_POP)
 RSEQ_DEFINE_POP(rseq_pop_ahead, RSEQ_POP_AHEAD)
 RSEQ_DEFINE_POP(rseq_pop_counted, RSEQ_POP_COUNTED)
 RSEQ_DEFINE_POP(rseq_pop_sampled, RSEQ_POP_SAMPLED)
+RSEQ_DEFINE_POP(rseq_pop_sampled_counted, RSEQ_POP_SAMPLED_COUNTED)
 RSEQ_DEFINE_PUSH(rseq_push, SHEAF_RSEQ_ROW, SHEAF_RSEQ_PUSH)
 RSEQ_DEFINE_PUSH(rseq_push_counted, SHEAF_RSEQ_ROW, RSEQ_PUSH_COUNTED)
 /* 32 bits wide even where events are counted: the word of such a sheaf has no pops. */
@@ -117,13 +118,13 @@ slow:                                                                           
 	return false
 /* clang-format on */
 
-/* Add n to the word of main, if a sample is due there. */
+/* If a sample is due in main, so many pops are left. */
 RSEQ_ALWAYS_INLINE bool rseq_arm(char *handle, uint64_t n)
 {
-	uintptr_t t, w;
+	uintptr_t t;
 	void *m;
 
-	RSEQ_RUN(, RSEQ_ARM, RSEQ_LIST([m] "=&r"(m), [t] "=&r"(t), [w] "=&r"(w)),
+	RSEQ_RUN(, RSEQ_ARM, RSEQ_LIST([m] "=&r"(m), [t] "=&r"(t)),
 		 RSEQ_LIST(RSEQ_PLACE(handle), [n] "r"(n)), true);
 }
 

@@ -40,26 +40,24 @@
 	"andl $8191, %k[object]\n"                                                                 \
 	"jz %l[slow]\n"                                                                            \
 	"movq 24(%[m], %[object], 8), %[object]\n"
-#define RSEQ_POP_COUNTED                                                                           \
-	RSEQ_NEWEST                                                                                \
+#define RSEQ_TAKE_COUNTED                                                                          \
 	"addq $8191, %[w]\n"                                                                       \
 	"movq %[w], (%[m])\n"
-/* The same, with one more in the uppermost bits; an overflow there leaves. */
-#define RSEQ_POP_SAMPLED                                                                           \
+#define RSEQ_POP_COUNTED RSEQ_NEWEST RSEQ_TAKE_COUNTED
+/* Where objects are sampled. */
+#define RSEQ_COUNT_DOWN                                                                            \
+	"subl $1, 16(%[m])\n"                                                                      \
+	"js %l[slow]\n"
+#define RSEQ_POP_SAMPLED SHEAF_RSEQ_ONE_LESS RSEQ_COUNT_DOWN SHEAF_RSEQ_TAKE
+#define RSEQ_POP_SAMPLED_COUNTED                                                                   \
 	RSEQ_NEWEST                                                                                \
-	"movabsq $562949953429503, %[t]\n"                                                         \
-	"addq %[t], %[w]\n"                                                                        \
-	"jc %l[slow]\n"                                                                            \
-	"movq %[w], (%[m])\n"
+	RSEQ_COUNT_DOWN                                                                            \
+	RSEQ_TAKE_COUNTED
 #define RSEQ_ARM                                                                                   \
 	"movq " SHEAF_SLOT_MAIN ", %[m]\n"                                                         \
-	"movq (%[m]), %[t]\n"                                                                      \
-	"movq %[t], %[w]\n"                                                                        \
-	"shrq $49, %[w]\n"                                                                         \
-	"cmpl $32767, %k[w]\n"                                                                     \
-	"jne %l[slow]\n"                                                                           \
-	"addq %[n], %[t]\n"                                                                        \
-	"movq %[t], (%[m])\n"
+	"cmpl $0, 16(%[m])\n"                                                                      \
+	"jns %l[slow]\n"                                                                           \
+	"movl %k[n], 16(%[m])\n"
 #define RSEQ_PUSH_COUNTED                                                                          \
 	SHEAF_RSEQ_IS_AT_HOME                                                                      \
 	"movq " SHEAF_SLOT_MAIN ", %[m]\n"                                                         \
