@@ -19,7 +19,7 @@
 
 void *cache_alloc_guarded(struct kmem_cache *s)
 {
-	void *object = guard_alloc(&s->sheaf.slab);
+	void *object = guard_alloc(&s->sheaf.slab, os_options.profile && !cache_is_guarded(s));
 
 	stat_add(&s->sheaf.slab, STAT_alloc_slowpath, object != NULL);
 	return object;

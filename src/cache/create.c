@@ -250,6 +250,8 @@ static slab_flags_t with_debug(const char *name, slab_flags_t flags)
 {
 	slab_flags_t wanted = debug_flags_of(name, flags);
 
+	if (os_options.profile && !(flags & SLAB_SECRET))
+		wanted |= DEBUG_SAMPLE;
 	/* Readers may look at the cache's free objects: no access faults, but calls are checked. */
 	if (flags & SLAB_TYPESAFE_BY_RCU) {
 		if (wanted & DEBUG_GUARD)

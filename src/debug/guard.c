@@ -18,8 +18,13 @@
 #include "os/report/report.h"
 #include "os/tsan.h"
 
-#define MIB	    ((size_t)1 << 20)
-#define CLASSES	    9u /* slots of 1 to 256 pages: the largest object in pages of 4 KiB */
+#define MIB ((size_t)1 << 20)
+/* First slots of 1 to 256 pages: the largest object in pages of 4 KiB. Then packed ones, of 16
+ * bytes to 1 MiB. */
+#define GUARDED	    9u
+#define PACKED	    17u
+#define CLASSES	    (GUARDED + PACKED)
+#define LEAST_BYTES 16u
 #define MOST_CHUNKS 32768u
 /*
  * MiB of addresses, unless slab_guard=N sets another number: 4 GiB hold 261,120 objects of up to a
@@ -28,6 +33,7 @@
  */
 #define USUAL_MIB   4096u
 #define SAMPLES_MIB 256u
+#define PROFILE_MIB 1024u
 #define LEAST	    (8 * MIB)
 #define OF_LIMIT    16u
 /* The part of a process's mappings that open slots without light guards may use; each costs two. */
@@ -54,6 +60,7 @@ static struct {
 		uint32_t fresh;	    /* slots that were ever claimed */
 		uint32_t hand;	    /* where the next search for a free slot begins */
 		uint32_t nr_chunks; /* begun, or being begun */
+		uint64_t free;	    /* packed: the newest free slot, and in the upper half a tag */
 		uint16_t chunks[MOST_CHUNKS / 2];
 	} classes[CLASSES];
 	uint16_t kinds[MOST_CHUNKS];
@@ -61,7 +68,9 @@ static struct {
 
 static size_t wanted_size(void)
 {
-	size_t usual = os_options_debug_has('G') ? USUAL_MIB : SAMPLES_MIB;
+	size_t usual = os_options_debug_has('G') ? USUAL_MIB
+		       : os_options.profile	 ? PROFILE_MIB
+						 : SAMPLES_MIB;
 	size_t size = (os_options.guard ? os_options.guard : usual) * MIB;
 	size_t most = os_address_limit() / OF_LIMIT;
 
@@ -95,6 +104,8 @@ void guard_begin(void)
 	pool.max_chunks = (uint32_t)(size / OS_HUGE);
 	pool.slots = (struct guard_slot *)(void *)(base + size);
 	pool.notes = (struct guard_notes *)(void *)(pool.slots + pool.max_chunks * GUARD_SLOTS);
+	if (os_options.profile)
+		profile_begin();
 	pool.sequence = os_random();
 	sample_seed(pool.sequence);
 	pool.most_open = os_mappings_limit() / MAPPINGS_PART;
@@ -105,14 +116,29 @@ void guard_begin(void)
 
 /* --- arithmetic ------------------------------------------------------------------------------- */
 
-static unsigned int stride_of(unsigned int class)
+static bool is_packed(unsigned int class)
 {
-	return (1u << class) + 1;
+	return class >= GUARDED;
+}
+
+/* Bytes from one slot to the next. */
+static size_t stride_of(unsigned int class)
+{
+	return is_packed(class) ? (size_t)LEAST_BYTES << (class - GUARDED)
+				: (((size_t)1 << class) + 1) * os.page_size;
+}
+
+/* Before the first slot: a closed page. */
+static size_t margin_of(unsigned int class)
+{
+	return is_packed(class) ? 0 : os.page_size;
 }
 
 static unsigned int slots_per_chunk(unsigned int class)
 {
-	return (unsigned int)(OS_HUGE / os.page_size - 1) / stride_of(class);
+	size_t n = (OS_HUGE - margin_of(class)) / stride_of(class);
+
+	return n < GUARD_SLOTS ? (unsigned int)n : GUARD_SLOTS;
 }
 
 static unsigned int chunk_of(const struct guard_slot *slot)
@@ -130,12 +156,14 @@ static enum os_guard guard_of(const struct guard_slot *slot)
 	return KIND_GUARD(pool.kinds[chunk_of(slot)]);
 }
 
-/* The first of its pages. */
-static char *pages_of(const struct guard_slot *slot)
+/* The first of its bytes. */
+static char *bytes_of(const struct guard_slot *slot)
 {
-	size_t page = 1 + (size_t)(slot - pool.slots) % GUARD_SLOTS * stride_of(class_of(slot));
+	unsigned int class = class_of(slot);
+	size_t n = (size_t)(slot - pool.slots) % GUARD_SLOTS;
 
-	return guard_range.base + chunk_of(slot) * OS_HUGE + page * os.page_size;
+	return guard_range.base + chunk_of(slot) * OS_HUGE + margin_of(class) +
+	       n * stride_of(class);
 }
 
 /* Slot i of a class, if its chunk has begun. */
@@ -159,25 +187,24 @@ static struct guard_slot *used_slot(struct guard_slot *slot)
 
 struct guard_place guard_place_of(const void *address)
 {
-	size_t offset = (size_t)((const char *)address - guard_range.base);
-	size_t page = offset % OS_HUGE / os.page_size;
+	size_t offset = (size_t)((const char *)address - guard_range.base), at = offset % OS_HUGE;
 	uint16_t kind = os_load_acquire(&pool.kinds[offset / OS_HUGE]);
 	struct guard_slot *first = &pool.slots[offset / OS_HUGE * GUARD_SLOTS];
 	struct guard_place place = {NULL, NULL, NULL};
-	unsigned int stride, n;
+	size_t stride, n;
 
 	if (!kind)
 		return place;
 	stride = stride_of(KIND_CLASS(kind));
 	n = slots_per_chunk(KIND_CLASS(kind));
-	if (page % stride && page / stride < n) {
-		place.in = used_slot(first + page / stride);
+	if (at % stride >= margin_of(KIND_CLASS(kind)) && at / stride < n) {
+		place.in = used_slot(first + at / stride);
 		return place;
 	}
-	if (page / stride > 0 && page / stride <= n)
-		place.before = used_slot(first + page / stride - 1);
-	if (page / stride < n)
-		place.after = used_slot(first + page / stride);
+	if (at / stride > 0 && at / stride <= n)
+		place.before = used_slot(first + at / stride - 1);
+	if (at / stride < n)
+		place.after = used_slot(first + at / stride);
 	return place;
 }
 
@@ -207,6 +234,7 @@ static bool grow(unsigned int class)
 {
 	uint32_t most = pool.max_chunks > 1 ? pool.max_chunks / 2 : 1, place;
 	uint32_t chunk = os_load_relaxed(&pool.nr_chunks);
+	enum os_guard guard;
 	char *base;
 
 	if (os_load_relaxed(&pool.classes[class].nr_chunks) >= most)
@@ -216,7 +244,11 @@ static bool grow(unsigned int class)
 			return false;
 	} while (!os_cmpxchg(&pool.nr_chunks, &chunk, chunk + 1));
 	base = guard_range.base + chunk * OS_HUGE;
-	os_store_release(&pool.kinds[chunk], KIND(class, os_guard_begin(base, OS_HUGE)));
+	guard = is_packed(class) ? OS_GUARD_NONE : os_guard_begin(base, OS_HUGE);
+	/* What is not opened of a chunk that the system refuses is lost. */
+	if (guard == OS_GUARD_NONE && !os_commit(base, slots_per_chunk(class) * stride_of(class)))
+		return false;
+	os_store_release(&pool.kinds[chunk], KIND(class, guard));
 	place = os_fetch_add_relaxed(&pool.classes[class].nr_chunks, 1);
 	if (place >= MOST_CHUNKS / 2)
 		return false;
@@ -271,15 +303,43 @@ static struct guard_slot *claim_oldest(unsigned int class)
 	return oldest && claim(oldest, DEBUG_FREE) ? oldest : NULL;
 }
 
+/* Packed slots are used again as soon as possible. The tag changes with each one that is taken, so
+ * that none is mistaken for an earlier one in the same place. */
+static struct guard_slot *claim_newest(unsigned int class)
+{
+	uint64_t head = os_load_acquire(&pool.classes[class].free), next;
+	struct guard_slot *slot;
+
+	do {
+		if (!(uint32_t)head)
+			return NULL;
+		slot = &pool.slots[(uint32_t)head - 1];
+		next = ((head >> 32) + 1) << 32 | os_load_relaxed(&slot->next);
+	} while (!os_cmpxchg(&pool.classes[class].free, &head, next));
+	return claim(slot, DEBUG_FREE) ? slot : NULL;
+}
+
+static void give_newest(struct guard_slot *slot)
+{
+	uint64_t *free = &pool.classes[class_of(slot)].free, head = os_load_relaxed(free);
+
+	do
+		os_store_relaxed(&slot->next, (uint32_t)head);
+	while (!os_cmpxchg(free, &head,
+			   (head >> 32) << 32 | (uint32_t)(slot - pool.slots + 1)));
+}
+
 #define TRIES 4
 
 static struct guard_slot *claim_any(unsigned int class)
 {
-	struct guard_slot *slot = claim_fresh(class);
+	struct guard_slot *slot = is_packed(class) ? claim_newest(class) : NULL;
 
+	if (!slot)
+		slot = claim_fresh(class);
 	if (!slot && grow(class))
 		slot = claim_fresh(class);
-	for (int i = 0; i < TRIES && !slot; i++)
+	for (int i = 0; i < TRIES && !slot && !is_packed(class); i++)
 		slot = claim_oldest(class);
 	return slot;
 }
@@ -292,37 +352,55 @@ static bool is_costly(const struct guard_slot *slot)
 static bool open_slot(struct guard_slot *slot)
 {
 	struct debug_zones zones = guard_zones_of(slot);
-	bool costly = is_costly(slot);
-	bool open = (!costly || os_fetch_add_relaxed(&pool.open, 1) < pool.most_open) &&
-		    os_guard_open(zones.open, (size_t)(zones.closed - zones.open), guard_of(slot));
+	bool costly = is_costly(slot), open;
 
+	open = guard_is_packed(slot) ||
+	       ((!costly || os_fetch_add_relaxed(&pool.open, 1) < pool.most_open) &&
+		os_guard_open(zones.open, (size_t)(zones.closed - zones.open), guard_of(slot)));
 	if (!open && costly)
 		os_fetch_sub(&pool.open, 1);
 	return open;
 }
 
+bool guard_is_packed(const struct guard_slot *slot)
+{
+	return is_packed(class_of(slot));
+}
+
 /* At the end of its pages, or sometimes at their start. */
 static char *place_object(const struct guard_slot *slot, size_t size, size_t align)
 {
-	char *start = pages_of(slot), *end = start + (os.page_size << class_of(slot));
+	char *start = bytes_of(slot), *end = start + (os.page_size << class_of(slot));
 
+	if (guard_is_packed(slot))
+		return start;
 	if (sample_next(&pool.sequence) % GUARD_LEFT == 0)
 		return (char *)(((uintptr_t)start + align - 1) & ~(align - 1));
 	return (char *)(((uintptr_t)end - size) & ~(align - 1));
 }
 
-struct guard_slot *guard_claim(size_t size, size_t align)
+/* So many pages hold an aligned object, wherever they lie; of a packed slot, so many bytes. */
+static unsigned int class_for(size_t size, size_t align, bool packed)
 {
-	/* So many pages hold an aligned object, wherever they lie. */
 	size_t pages = os_round_up(size) / os.page_size + (align - 1) / os.page_size;
-	struct guard_slot *slot;
-	unsigned int class = 0;
+	unsigned int class = packed ? GUARDED : 0;
 
-	while ((size_t)1 << class < pages)
+	while (packed ? stride_of(class) < size || stride_of(class) < align
+		      : (size_t)1 << class < pages)
 		class ++;
+	return packed || class < GUARDED ? class : CLASSES;
+}
+
+struct guard_slot *guard_claim(size_t size, size_t align, bool packed)
+{
+	unsigned int class = class_for(size, align, packed);
+	struct guard_slot *slot;
+
 	if (!guard_range.size || class >= CLASSES || !slots_per_chunk(class))
 		return NULL;
 	slot = claim_any(class);
+	if (!slot && packed)
+		return NULL;
 	if (!slot) {
 		tell_none("all addresses for guard pages are in use",
 			  "slab_guard=N sets how many MiB of addresses they get");
@@ -346,7 +424,8 @@ void guard_give(struct guard_slot *slot)
 	bool costly = is_costly(slot), closed;
 
 	os_assert(os_peek(&slot->state) == DEBUG_BUSY); /* GUARD-G1, GUARD-G2 */
-	closed = os_guard_close(zones.open, (size_t)(zones.closed - zones.open), guard_of(slot));
+	closed = guard_is_packed(slot) ||
+		 os_guard_close(zones.open, (size_t)(zones.closed - zones.open), guard_of(slot));
 
 	if (!closed)
 		os_report_once_later(&pool.reported,
@@ -358,4 +437,6 @@ void guard_give(struct guard_slot *slot)
 	os_store_relaxed(&slot->freed, os_fetch_add_relaxed(&pool.frees, 1));
 	tsan_release(slot);
 	os_store_release(&slot->state, closed ? DEBUG_FREE : DEBUG_LEAKED);
+	if (guard_is_packed(slot))
+		give_newest(slot);
 }

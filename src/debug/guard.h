@@ -19,12 +19,15 @@
  *                                     |--retire--> WAITS --after its grace period--> BUSY
  *                                                  `--the system refuses to close--> LEAKED
  *
+ * Samples that only the heap profile needs (debug/profile.h) lie in packed slots, of 2^k bytes, in
+ * chunks without closed pages. Of these slots, the one that was freed last is claimed first.
+ *
  * Invariants
  *  GUARD-G1. The thread that changes a slot's state to BUSY, by compare-exchange, owns the slot:
  *      SLAB_DEBUG-D1 of slab_debug.h.
- *  GUARD-G2. The pages of a slot are open in USED and WAITS, and closed in FREE. So an access after
- *      the free faults, until the slot is claimed again. Slots that were never used are claimed
- *      first; then, of GUARD_LOOK slots, the one that has been free longest.
+ *  GUARD-G2. The pages of a slot are open in USED and WAITS, and closed in FREE, unless it is
+ *      packed. So an access after the free faults, until the slot is claimed again. Slots that were
+ *      never used are claimed first; then, of GUARD_LOOK slots, the one that has been free longest.
  *  GUARD-G3. A retired object stays open until its grace period has passed.
  *  GUARD-G4. A slot belongs to its cache until it is claimed again or the cache is freed. Its notes
  *      contain the cache's name, for later reports.
@@ -66,9 +69,10 @@ void guard_begin(void);
 
 /* --- guarded.c: the life of an object --------------------------------------------------------- */
 
-/* A guarded object of the cache; constructed, if it has a constructor. NULL: no slot is free, or
- * the cache's objects cannot be guarded. */
-void *guard_alloc(struct slab_cache *cache);
+/* A guarded object of the cache; constructed, if it has a constructor. profiled: the heap profile
+ * has it, and unless slab_debug=S is in force, no pages around it are closed. NULL: no slot is
+ * free, or the cache's objects cannot be guarded. */
+void *guard_alloc(struct slab_cache *cache, bool profiled);
 /* Free a pointer into the range to this cache, or, with NULL, to the cache that it came from. False
  * after a report: the free was ignored. */
 bool guard_free(struct slab_cache *cache, void *object, bool waited, const char *call);
@@ -87,6 +91,8 @@ uint32_t *guard_owner(const void *object);
 void guard_for_each_owned(owner_look *look, void *data);
 /* As debug_set_size(). */
 void guard_set_size(void *object, size_t size);
+/* Tell the heap profile how many bytes the program asked for. */
+void guard_set_asked(void *object, size_t size);
 
 /* Count the objects of the cache in use, and list the first `room` of them. */
 size_t guard_live(const struct slab_cache *cache, void **objects, size_t room);

@@ -10,6 +10,7 @@
 
 #include "debug/guard.h"
 #include "debug/object.h"
+#include "debug/profile.h"
 
 #define GUARD_NEVER_USED 0
 /* Slots of a chunk, at most. The slots of all chunks follow the addresses of the range, and
@@ -24,7 +25,7 @@ struct guard_slot {
 	struct slab_cache *cache;
 	char *object;
 	uint32_t owner; /* the number of the group that is charged, as in slab/owner.h */
-	uint32_t unused;
+	uint32_t next;	/* packed and free: the place of the one below in its class's stack, plus one */
 };
 
 static inline bool guard_is_inside(const struct guard_slot *slot, const void *pointer)
@@ -35,6 +36,8 @@ static inline bool guard_is_inside(const struct guard_slot *slot, const void *po
 #define GUARD_NAME 32 /* bytes of a name; longer ones are cut off */
 
 struct guard_notes {
+	struct profile_row *row; /* NULL: the object is not in the heap profile */
+	uint32_t asked;		 /* bytes, as the row knows them */
 	struct debug_track tracks[NR_DEBUG_DEEDS];
 	char name[GUARD_NAME];
 };
@@ -48,7 +51,8 @@ struct debug_zones guard_zones_of(const struct guard_slot *slot);
 
 /* Claim a slot for an object of this size and alignment, open its pages, and set its object. NULL:
  * none. */
-struct guard_slot *guard_claim(size_t size, size_t align);
+struct guard_slot *guard_claim(size_t size, size_t align, bool packed);
+bool guard_is_packed(const struct guard_slot *slot);
 /* Close the pages of a slot that this thread owns; it is FREE. */
 void guard_give(struct guard_slot *slot);
 

@@ -10,12 +10,16 @@
 #include "os/enter_program.h"
 #include "os/memory.h"
 #include "os/tsan.h"
+#include "os/unwind/stack.h"
 
 struct debug_zones guard_zones_of(const struct guard_slot *slot)
 {
 	uint8_t *object = (uint8_t *)slot->object;
 	uint32_t size = os_load_relaxed(&slot->size);
 
+	if (guard_is_packed(slot)) /* without any */
+		return (struct debug_zones){object, object, object + slot->object_size,
+					    object + slot->object_size};
 	return (struct debug_zones){
 		.open = (uint8_t *)os_round_down((uintptr_t)object),
 		.object = object,
@@ -67,13 +71,50 @@ static void trace_guarded(const struct guard_slot *slot, const char *what)
 		debug_write_trace(cache, slot->object, os_load_relaxed(&slot->size), what);
 }
 
+/* --- the heap profile ------------------------------------------------------------------------- */
+
+static OS_NOINLINE void note_sample(struct guard_notes *notes, const struct slab_cache *cache)
+{
+	struct debug_track *track = &notes->tracks[DEBUG_ALLOCATED];
+	uintptr_t ip[PROFILE_DEPTH];
+	uint32_t n = os_stack_walk(ip, PROFILE_DEPTH);
+
+	track_stack(track, ip, n < TRACK_FRAMES ? n : TRACK_FRAMES);
+	notes->asked = cache->object_size;
+	notes->row = profile_allocated(cache->name, cache->object_size, notes->asked, ip, n);
+}
+
+void guard_set_asked(void *object, size_t size)
+{
+	struct guard_slot *slot = guard_place_of(object).in;
+	struct guard_notes *notes = slot ? guard_notes_of(slot) : NULL;
+
+	if (!slot || slot->object != object || !notes->row)
+		return;
+	profile_resized(notes->row, notes->asked, size);
+	notes->asked = (uint32_t)size;
+}
+
+static void end_sample(struct guard_notes *notes)
+{
+	const struct debug_track *track = &notes->tracks[DEBUG_ALLOCATED];
+
+	if (notes->row)
+		profile_freed(notes->row, notes->asked, track->cpu != os_cpu(),
+			      os_now_ms() - track->when);
+	notes->row = NULL;
+}
+
 /* --- allocating ------------------------------------------------------------------------------- */
 
-void *guard_alloc(struct slab_cache *cache)
+void *guard_alloc(struct slab_cache *cache, bool profiled)
 {
-	struct guard_slot *slot = guard_claim(cache->object_size, cache->align);
+	bool packed = profiled && !os_options_debug_has('S');
+	struct guard_slot *slot = guard_claim(cache->object_size, cache->align, packed);
 	struct guard_notes *notes;
 
+	if (!slot && profiled)
+		profile_leave_out();
 	if (!slot)
 		return NULL;
 	os_assert(!cache->late); /* GUARD-G5 */
@@ -93,7 +134,11 @@ void *guard_alloc(struct slab_cache *cache)
 		os_leave_program(call);
 	}
 	notes->tracks[DEBUG_FREED] = (struct debug_track){.thread = 0};
-	track_now(&notes->tracks[DEBUG_ALLOCATED]);
+	notes->row = NULL;
+	if (profiled)
+		note_sample(notes, cache);
+	else
+		track_now(&notes->tracks[DEBUG_ALLOCATED]);
 	trace_guarded(slot, "alloc");
 	os_assert(os_peek(&slot->state) == DEBUG_BUSY &&
 		  os_peek(&slot->cache) == cache); /* GUARD-G4 */
@@ -163,7 +208,8 @@ bool guard_free(struct slab_cache *cache, void *object, bool waited, const char 
 	if (!slot || !begin_free(slot, cache, waited ? DEBUG_WAITS : DEBUG_USED, DEBUG_BUSY, call))
 		return false;
 	check_guarded_zones(slot, call);
-	if (!waited)
+	end_sample(guard_notes_of(slot));
+	if (!waited && !guard_is_packed(slot))
 		track_now(&guard_notes_of(slot)->tracks[DEBUG_FREED]);
 	trace_guarded(slot, "free");
 	os_assert(!cache || os_peek(&slot->cache) == cache); /* GUARD-G4 */

@@ -103,6 +103,8 @@ static inline bool debug_is_traced(const struct slab_cache *cache)
 
 /* Record the calling thread, now. */
 void track_now(struct debug_track *track);
+/* The same with this stack, of at most TRACK_FRAMES. */
+void track_stack(struct debug_track *track, const uintptr_t *ip, uint32_t n);
 /* False: the record was overwritten, or never written. */
 bool track_is_plausible(const struct debug_track *track);
 /* As track_now(), in the object's record, if the cache stores users. */

@@ -69,6 +69,22 @@ bool sample_is_taken(size_t bytes)
 	return draw_distance() < part_of_mean(bytes);
 }
 
+/* exp(-x), x >= 0: of the 1024th part by its series, to 1e-10 where the result matters. */
+static double exp_minus(double x)
+{
+	double y = (x < 100 ? x : 100) / -1024,
+	       power = 1 + y * (1 + y / 2 * (1 + y / 3 * (1 + y / 4)));
+
+	for (int i = 0; i < 10; i++)
+		power *= power;
+	return power;
+}
+
+uint64_t sample_weight(size_t size)
+{
+	return (uint64_t)((double)size / (1 - exp_minus(part_of_mean(size))));
+}
+
 /*
  * --- A: allocations that fail on purpose, as with the kernel's failslab -------------------------
  *

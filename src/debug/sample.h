@@ -31,5 +31,7 @@ void sample_seed(uint64_t seed);
 uint32_t sample_pops(size_t size);
 /* Is this allocation of this size, for which no pops are counted, sampled? */
 bool sample_is_taken(size_t bytes);
+/* How many allocated bytes a sampled object of this size stands for. */
+uint64_t sample_weight(size_t size);
 
 #endif

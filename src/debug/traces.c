@@ -23,7 +23,15 @@
 
 void track_now(struct debug_track *track)
 {
-	track->n = os_stack_walk(track->ip, TRACK_FRAMES);
+	uintptr_t ip[TRACK_FRAMES];
+
+	track_stack(track, ip, os_stack_walk(ip, TRACK_FRAMES));
+}
+
+void track_stack(struct debug_track *track, const uintptr_t *ip, uint32_t n)
+{
+	memcpy(track->ip, ip, n * sizeof(*ip));
+	track->n = n;
 	track->thread = os_thread();
 	track->cpu = os_cpu();
 	track->when = os_now_ms();

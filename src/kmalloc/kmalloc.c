@@ -173,6 +173,8 @@ OS_NOINLINE void *kmalloc_rest(size_t size, gfp_t flags, uint64_t token,
 	struct kmem_cache *s = cache_of_size(size);
 	void *block = s ? cache_alloc(s, flags) : NULL;
 
+	if (guard_is_ours(block))
+		guard_set_asked(block, size);
 	if (os_likely(block))
 		return block;
 	if (s)

@@ -25,6 +25,7 @@
 enum os_guard {
 	OS_GUARD_LIGHT,
 	OS_GUARD_PROTECTION, /* opened pages cost mappings */
+	OS_GUARD_NONE,	     /* all of it is open */
 };
 
 /* Make reserved addresses (os_reserve()) a guarded range, all of it closed. Light guards are

@@ -75,6 +75,8 @@
 	NUMBER(guard, "slab_guard=", 8, 65536, 0, "N MiB of addresses for guarded objects")        \
 	NUMBER(sample, "slab_sample=", 1, 1 << 30, 524288,                                         \
 	       "with slab_debug=S, guard one object in N bytes on average")                        \
+	SWITCH(profile, "profile", "sample allocations for a heap profile, one in 524288 bytes")   \
+	NUMBER(profile_mean, "profile=", 4096, 1 << 30, 0, "the same, one in N bytes on average")  \
 	NUMBER(quarantine, "slab_quarantine=", 1, 1 << 20, 0,                                      \
 	       "with slab_debug=Q, keep N MiB of freed objects in quarantine")                     \
 	NUMBER(failslab_probability, "failslab_probability=", 0, 100, 1,                           \

@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The heap profile (profile=4096): is what it says true? Four places in the program allocate in a
+ * fixed pattern, by each kind of call; each must have its share of the samples. With the trylock
+ * backend on one CPU nothing is left to chance, and the bounds are four standard errors; sections
+ * may be aborted, so with rseq they are six.
+ */
+#include <sched.h>
+#include <sheaf/group.h>
+#include <sheaf/kmalloc.h>
+#include <sheaf/slab.h>
+#include <string.h>
+
+#include "debug/profile.h"
+#include "kit/cache.h"
+#include "kit/hooks.h"
+#include "kit/sanitizers.h"
+#include "kit/unit.h"
+
+enum {
+	SAMPLES = 40000,
+	SITES = 4,
+	PATTERN = 16,
+	MOST = 64, /* objects of one call */
+	LARGE = 65536,
+	HELD = 1000, /* calls whose objects are in use together */
+};
+
+/* A way to allocate objects of one size, and to free them. */
+struct kind {
+	const char *name;
+	unsigned int size;
+	double chance; /* 1 - exp(-size / 4096) */
+	unsigned int (*take)(void **objects);
+	void (*give)(void **objects, unsigned int n);
+	unsigned int held; /* calls before any frees */
+};
+
+struct site {
+	const void *ip;
+	uint64_t objects; /* allocated there */
+};
+
+#define CHANCE_64   0.015503562994591548
+#define CHANCE_1024 0.22119921692859512
+
+static const unsigned char pattern[PATTERN] = {0, 3, 3, 1, 3, 2, 3, 2, 3, 2, 3, 1, 3, 2, 3, 3};
+static const struct kind *kind;
+static struct site sites[SITES];
+static const void *caller;
+static struct kmem_cache *small, *middle, *bare;
+static struct kmem_group *group;
+static void *held[HELD][MOST];
+
+/* --- kinds of calls --------------------------------------------------------------------------- */
+
+static void free_each(void **objects, unsigned int n)
+{
+	for (unsigned int i = 0; i < n; i++)
+		kfree(objects[i]);
+}
+
+static void free_bulk(void **objects, unsigned int n)
+{
+	kmem_cache_free_bulk(NULL, n, objects);
+}
+
+#define TAKES_ONE(name, call)                                                                      \
+	static unsigned int name(void **objects)                                                   \
+	{                                                                                          \
+		objects[0] = call;                                                                 \
+		return 1;                                                                          \
+	}
+
+TAKES_ONE(alloc, kmem_cache_alloc(small, GFP_KERNEL))
+TAKES_ONE(zalloc, kmem_cache_zalloc(middle, GFP_KERNEL))
+TAKES_ONE(alloc_node, kmem_cache_alloc_node(middle, GFP_KERNEL, 0))
+TAKES_ONE(alloc_nolock, kmem_cache_alloc_nolock(middle, 0))
+TAKES_ONE(alloc_bare, kmem_cache_alloc(bare, GFP_KERNEL))
+TAKES_ONE(alloc_charged, kmem_cache_alloc_charged(middle, GFP_KERNEL, group))
+TAKES_ONE(alloc_block, kmalloc(1000, GFP_KERNEL))
+
+static unsigned int bulk(struct kmem_cache *s, void **objects, unsigned int n)
+{
+	return (unsigned int)kmem_cache_alloc_bulk(s, GFP_KERNEL, n, objects);
+}
+
+static unsigned int bulk_small(void **objects)
+{
+	return bulk(small, objects, 48);
+}
+
+static unsigned int bulk_middle(void **objects)
+{
+	return bulk(middle, objects, 17);
+}
+
+/* All that the sheaf has is allocated where it is filled. */
+static unsigned int prefilled(void **objects)
+{
+	struct slab_sheaf *sheaf = kmem_cache_prefill_sheaf(middle, GFP_KERNEL, 5);
+	unsigned int n = kmem_cache_sheaf_size(sheaf);
+
+	assert_in_range(n, 5, MOST);
+	for (unsigned int i = 0; i < n / 2; i++)
+		objects[i] = kmem_cache_alloc_from_sheaf(middle, GFP_KERNEL, sheaf);
+	kmem_cache_return_sheaf(middle, GFP_KERNEL, sheaf);
+	for (unsigned int i = n / 2; i < n; i++)
+		objects[i] = NULL;
+	return n;
+}
+
+static const struct kind kinds[] = {
+	{"pairs", 64, CHANCE_64, alloc, free_each, 1},
+	{"growth", 64, CHANCE_64, alloc, free_each, HELD},
+	{"zeroed", 1024, CHANCE_1024, zalloc, free_each, 1},
+	{"of a node", 1024, CHANCE_1024, alloc_node, free_each, 1},
+	{"nolock", 1024, CHANCE_1024, alloc_nolock, free_each, 1},
+	{"without sheaves", 1024, CHANCE_1024, alloc_bare, free_each, 1},
+	{"charged", 1024, CHANCE_1024, alloc_charged, free_each, 1},
+	{"blocks", 1024, CHANCE_1024, alloc_block, free_each, HELD},
+	{"bulk", 64, CHANCE_64, bulk_small, free_bulk, HELD},
+	{"bulk of more", 1024, CHANCE_1024, bulk_middle, free_bulk, 1},
+	{"prefilled", 1024, CHANCE_1024, prefilled, free_each, 1},
+};
+
+/* --- sites ------------------------------------------------------------------------------------ */
+
+static __attribute__((noinline)) unsigned int take(void **objects)
+{
+	unsigned int n = kind->take(objects);
+
+	caller = __builtin_return_address(0);
+	return n;
+}
+
+#define SITE(i)                                                                                    \
+	static __attribute__((noinline)) unsigned int site_##i(void **objects)                     \
+	{                                                                                          \
+		unsigned int n = take(objects);                                                    \
+                                                                                                   \
+		sites[i].objects += n;                                                             \
+		sites[i].ip = caller;                                                              \
+		return n;                                                                          \
+	}
+
+SITE(0)
+SITE(1)
+SITE(2)
+SITE(3)
+
+static unsigned int (*const calls[SITES])(void **) = {site_0, site_1, site_2, site_3};
+
+/* --- rows ------------------------------------------------------------------------------------- */
+
+struct rows {
+	uint64_t all, live, freed, asked;
+};
+
+static bool has(const struct profile_row *row, const void *ip)
+{
+	for (uint32_t i = 0; i < row->n; i++)
+		if (row->ip[i] == (uintptr_t)ip)
+			return true;
+	return false;
+}
+
+/* Of the stacks through this place. */
+static struct rows rows_of(const void *ip)
+{
+	struct rows rows = {0, 0, 0, 0};
+
+	for (struct profile_row *row = profile_next(NULL); row; row = profile_next(row)) {
+		if (!has(row, ip))
+			continue;
+		rows.all += row->all.samples;
+		rows.live += row->live.samples;
+		rows.freed += row->freed;
+		rows.asked += row->all.bytes;
+	}
+	return rows;
+}
+
+/* --- tests ------------------------------------------------------------------------------------ */
+
+static uint64_t nr_objects(void)
+{
+	uint64_t n = 0;
+
+	for (int i = 0; i < SITES; i++)
+		n += sites[i].objects;
+	return n;
+}
+
+static void run(uint64_t objects)
+{
+	unsigned int n[HELD], next = 0;
+
+	memset(sites, 0, sizeof(sites));
+	while (nr_objects() < objects) {
+		for (unsigned int i = 0; i < kind->held; i++)
+			n[i] = calls[pattern[next++ % PATTERN]](held[i]);
+		for (unsigned int i = 0; i < kind->held; i++)
+			kind->give(held[i], n[i]);
+	}
+}
+
+static void is_near(const char *what, uint64_t samples, double objects, double chance)
+{
+	double off = (double)samples - objects * chance, bound = is_trylock() ? 4 : 6;
+
+	if (off * off > bound * bound * objects * chance * (1 - chance))
+		fail_msg("%s, %s: %llu samples, not %.0f", kind->name, what,
+			 (unsigned long long)samples, objects * chance);
+}
+
+static void each_place_has_its_share(void **state)
+{
+	(void)state;
+	for (unsigned int k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++) {
+		uint64_t all = 0;
+
+		kind = &kinds[k];
+		run((uint64_t)(SAMPLES / kind->chance));
+		for (int i = 0; i < SITES; i++) {
+			static uint64_t before[SITES];
+			struct rows rows = rows_of(sites[i].ip);
+			uint64_t samples = rows.all - before[i];
+			char what[] = "place 0";
+
+			what[6] += (char)i;
+			assert_int_equal(rows.live, 0);
+			assert_int_equal(rows.freed, rows.all);
+			is_near(what, samples, (double)sites[i].objects, kind->chance);
+			all += samples;
+			before[i] = rows.all;
+		}
+		is_near("all", all, (double)nr_objects(), kind->chance);
+		assert_int_equal(profile_left_out(), 0);
+	}
+}
+
+/* Each of these objects is a sample. (PROFILE-J3) */
+static void the_peak_is_near(void **state)
+{
+	static const unsigned int in_use[] = {300, 100, 305, 50, 1000, 0};
+	struct kmem_cache *s = make("large", LARGE, 0);
+	static void *objects[1000];
+	uint64_t most = 0;
+
+	(void)state;
+	for (unsigned int i = 0, n = 0; i < sizeof(in_use) / sizeof(in_use[0]); i++) {
+		uint64_t peak = 0;
+
+		while (n < in_use[i])
+			objects[n++] = kmem_cache_alloc(s, GFP_KERNEL);
+		while (n > in_use[i])
+			kmem_cache_free(s, objects[--n]);
+		most = most > in_use[i] ? most : in_use[i];
+		for (struct profile_row *row = profile_next(NULL); row; row = profile_next(row))
+			peak += row->peak.bytes;
+		assert_in_range(peak, most * LARGE * 31 / 32, most * LARGE);
+	}
+	kmem_cache_destroy(s);
+}
+
+/* Without room for a row, a sample is counted, and is an object like any other. (PROFILE-J2) */
+static void what_has_no_room_is_counted(void **state)
+{
+	uintptr_t ip[PROFILE_DEPTH] = {1};
+	struct kmem_cache *s;
+	void *object;
+
+	(void)state;
+	while (profile_allocated("full", 8, 8, ip, PROFILE_DEPTH))
+		ip[0]++;
+	assert_int_equal(profile_left_out(), 1);
+	s = make("late", LARGE, 0);
+	object = kmem_cache_alloc(s, GFP_KERNEL);
+	assert_int_equal(profile_left_out(), 2);
+	memset(object, 1, LARGE);
+	kmem_cache_free(s, object);
+	kmem_cache_destroy(s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(each_place_has_its_share),
+		cmocka_unit_test(the_peak_is_near),
+		cmocka_unit_test(what_has_no_room_is_counted),
+	};
+	cpu_set_t one;
+
+	CPU_ZERO(&one);
+	CPU_SET(sched_getcpu(), &one);
+	sched_setaffinity(0, sizeof(one), &one);
+	small = make("small", 64, 0);
+	middle = make("middle", 1024, 0);
+	bare = make("bare", 1024, SLAB_NO_SHEAVES);
+	group = kmem_group_create("group", NULL, NULL);
+	hook_seed_samples(12345);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
