@@ -31,6 +31,13 @@ bool large_retire(void *block, const char *call);
 /* Free a block that the caller has just retired; or one that was retired before, as far as the
  * caller knows. */
 void large_free(void *block);
+/* The program has this block for a request of so many bytes: the heap profile draws it. */
+void large_sample(void *block, size_t asked);
+/* The same block, or one that took its place, is now for so many. */
+void large_set_asked(void *block, size_t asked);
+/* Take the number of its record in the heap profile, or 0, from the block; put it back. */
+uint32_t large_take_record(void *block);
+void large_put_record(void *block, uint32_t number);
 void large_free_waited(void *block, const char *call);
 /* Is it retired, and not free yet? */
 bool large_waits(const void *block);

@@ -5,7 +5,10 @@
  * In the entry of a block, MAP_WAITS says that the program freed or retired it. If two threads give
  * up the same block, one of them gets a report. The other one owns it.
  *
- * Locks: none here. Callers: src/cache/.
+ * The heap profile samples blocks, too (debug/profile.h): the word of a sampled one is the number
+ * of its record (debug/guard.h). A block whose mapping is resized is drawn anew.
+ *
+ * Locks: none here. Callers: src/cache/, src/kmalloc/.
  */
 
 #include "cache/account.h"
@@ -38,11 +41,56 @@ bool large_retire(void *block, const char *call)
 	return false;
 }
 
+/* As with caches, a class has eight sizes for each doubling. */
+static size_t class_of_block(size_t size)
+{
+	size_t step = (size_t)1 << (60 - __builtin_clzll(size));
+
+	return (size + step - 1) & -step;
+}
+
+uint32_t large_take_record(void *block)
+{
+	uint32_t *word = os_unlikely(guard_range.size) ? map_word(block) : NULL;
+
+	return word ? os_exchange(word, 0) : 0;
+}
+
+void large_put_record(void *block, uint32_t number)
+{
+	uint32_t *word = number ? map_word(block) : NULL;
+
+	if (word)
+		os_store_relaxed(word, number);
+	else if (number) /* another thread freed the block, which is a misuse */
+		guard_record_end(number);
+}
+
+void large_sample(void *block, size_t asked)
+{
+	size_t class = class_of_block(large_roundup(asked));
+
+	if (os_unlikely(os_options.profile) && sample_is_taken(class))
+		large_put_record(block,
+				 guard_record(&kmalloc_large.sheaf.slab, block, class, asked));
+}
+
+void large_set_asked(void *block, size_t asked)
+{
+	uint32_t number = large_take_record(block);
+
+	if (number)
+		guard_record_asked(number, asked);
+	large_put_record(block, number);
+}
+
 void large_free(void *block)
 {
-	uint32_t number;
+	uint32_t number = large_take_record(block);
 	size_t size;
 
+	if (number)
+		guard_record_end(number);
 	if (caches.boot && caches.boot->free(block))
 		return;
 	number = groups_exist() ? map_owner(block) : 0;

@@ -20,15 +20,16 @@
 
 #define MIB ((size_t)1 << 20)
 /* First slots of 1 to 256 pages: the largest object in pages of 4 KiB. Then packed ones, of 16
- * bytes to 1 MiB. */
+ * bytes to 1 MiB; and those for records alone. */
 #define GUARDED	    9u
 #define PACKED	    17u
-#define CLASSES	    (GUARDED + PACKED)
+#define RECORDS	    (GUARDED + PACKED)
+#define CLASSES	    (RECORDS + 1)
 #define LEAST_BYTES 16u
 #define MOST_CHUNKS 32768u
 /*
  * MiB of addresses, unless slab_guard=N sets another number: 4 GiB hold 261,120 objects of up to a
- * page; samples need less. An object in use costs its pages, a slot that was ever used 360 bytes. A
+ * page; samples need less. An object in use costs its pages, a slot that was ever used 400 bytes. A
  * process with a limit on its addresses gets a sixteenth of them.
  */
 #define USUAL_MIB   4096u
@@ -124,8 +125,9 @@ static bool is_packed(unsigned int class)
 /* Bytes from one slot to the next. */
 static size_t stride_of(unsigned int class)
 {
-	return is_packed(class) ? (size_t)LEAST_BYTES << (class - GUARDED)
-				: (((size_t)1 << class) + 1) * os.page_size;
+	return class == RECORDS	  ? LEAST_BYTES
+	       : is_packed(class) ? (size_t)LEAST_BYTES << (class - GUARDED)
+				  : (((size_t)1 << class) + 1) * os.page_size;
 }
 
 /* Before the first slot: a closed page. */
@@ -313,7 +315,7 @@ static struct guard_slot *claim_newest(unsigned int class)
 	do {
 		if (!(uint32_t)head)
 			return NULL;
-		slot = &pool.slots[(uint32_t)head - 1];
+		slot = guard_slot_of((uint32_t)head);
 		next = ((head >> 32) + 1) << 32 | os_load_relaxed(&slot->next);
 	} while (!os_cmpxchg(&pool.classes[class].free, &head, next));
 	return claim(slot, DEBUG_FREE) ? slot : NULL;
@@ -325,8 +327,7 @@ static void give_newest(struct guard_slot *slot)
 
 	do
 		os_store_relaxed(&slot->next, (uint32_t)head);
-	while (!os_cmpxchg(free, &head,
-			   (head >> 32) << 32 | (uint32_t)(slot - pool.slots + 1)));
+	while (!os_cmpxchg(free, &head, (head >> 32) << 32 | guard_number_of(slot)));
 }
 
 #define TRIES 4
@@ -385,10 +386,10 @@ static unsigned int class_for(size_t size, size_t align, bool packed)
 	size_t pages = os_round_up(size) / os.page_size + (align - 1) / os.page_size;
 	unsigned int class = packed ? GUARDED : 0;
 
-	while (packed ? stride_of(class) < size || stride_of(class) < align
+	while (packed ? class < RECORDS && (stride_of(class) < size || stride_of(class) < align)
 		      : (size_t)1 << class < pages)
 		class ++;
-	return packed || class < GUARDED ? class : CLASSES;
+	return class < (packed ? RECORDS : GUARDED) ? class : CLASSES;
 }
 
 struct guard_slot *guard_claim(size_t size, size_t align, bool packed)
@@ -416,6 +417,21 @@ struct guard_slot *guard_claim(size_t size, size_t align, bool packed)
 		  "vm.max_map_count");
 	os_store_release(&slot->state, DEBUG_FREE);
 	return NULL;
+}
+
+struct guard_slot *guard_claim_record(void)
+{
+	return guard_range.size ? claim_any(RECORDS) : NULL;
+}
+
+uint32_t guard_number_of(const struct guard_slot *slot)
+{
+	return (uint32_t)(slot - pool.slots) + 1;
+}
+
+struct guard_slot *guard_slot_of(uint32_t number)
+{
+	return &pool.slots[number - 1];
 }
 
 void guard_give(struct guard_slot *slot)

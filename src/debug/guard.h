@@ -21,6 +21,7 @@
  *
  * Samples that only the heap profile needs (debug/profile.h) lie in packed slots, of 2^k bytes, in
  * chunks without closed pages. Of these slots, the one that was freed last is claimed first.
+ * Samples of large blocks have a slot only for their records.
  *
  * Invariants
  *  GUARD-G1. The thread that changes a slot's state to BUSY, by compare-exchange, owns the slot:
@@ -91,8 +92,14 @@ uint32_t *guard_owner(const void *object);
 void guard_for_each_owned(owner_look *look, void *data);
 /* As debug_set_size(). */
 void guard_set_size(void *object, size_t size);
-/* Tell the heap profile how many bytes the program asked for. */
+/* Tell the heap profile how many bytes the program asked for. Any address is allowed. */
 void guard_set_asked(void *object, size_t size);
+
+/* Record a large block that the heap profile samples, by its class and the bytes that the program
+ * asked for. Returns the number of the record; 0: there is no room. */
+uint32_t guard_record(struct slab_cache *cache, void *block, size_t class, size_t asked);
+void guard_record_asked(uint32_t number, size_t asked);
+void guard_record_end(uint32_t number);
 
 /* Count the objects of the cache in use, and list the first `room` of them. */
 size_t guard_live(const struct slab_cache *cache, void **objects, size_t room);

@@ -25,7 +25,8 @@ struct guard_slot {
 	struct slab_cache *cache;
 	char *object;
 	uint32_t owner; /* the number of the group that is charged, as in slab/owner.h */
-	uint32_t next;	/* packed and free: the place of the one below in its class's stack, plus one */
+	uint32_t
+		next; /* packed and free: the place of the one below in its class's stack, plus one */
 };
 
 static inline bool guard_is_inside(const struct guard_slot *slot, const void *pointer)
@@ -37,7 +38,7 @@ static inline bool guard_is_inside(const struct guard_slot *slot, const void *po
 
 struct guard_notes {
 	struct profile_row *row; /* NULL: the object is not in the heap profile */
-	uint32_t asked;		 /* bytes, as the row knows them */
+	size_t asked;		 /* bytes, as the row knows them */
 	struct debug_track tracks[NR_DEBUG_DEEDS];
 	char name[GUARD_NAME];
 };
@@ -52,7 +53,12 @@ struct debug_zones guard_zones_of(const struct guard_slot *slot);
 /* Claim a slot for an object of this size and alignment, open its pages, and set its object. NULL:
  * none. */
 struct guard_slot *guard_claim(size_t size, size_t align, bool packed);
+/* A slot for records alone. */
+struct guard_slot *guard_claim_record(void);
 bool guard_is_packed(const struct guard_slot *slot);
+/* A slot by its number, from 1. */
+uint32_t guard_number_of(const struct guard_slot *slot);
+struct guard_slot *guard_slot_of(uint32_t number);
 /* Close the pages of a slot that this thread owns; it is FREE. */
 void guard_give(struct guard_slot *slot);
 

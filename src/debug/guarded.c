@@ -73,36 +73,74 @@ static void trace_guarded(const struct guard_slot *slot, const char *what)
 
 /* --- the heap profile ------------------------------------------------------------------------- */
 
-static OS_NOINLINE void note_sample(struct guard_notes *notes, const struct slab_cache *cache)
+static OS_NOINLINE void note_sample(struct guard_notes *notes, const char *name, size_t class,
+				    size_t asked)
 {
 	struct debug_track *track = &notes->tracks[DEBUG_ALLOCATED];
 	uintptr_t ip[PROFILE_DEPTH];
 	uint32_t n = os_stack_walk(ip, PROFILE_DEPTH);
 
 	track_stack(track, ip, n < TRACK_FRAMES ? n : TRACK_FRAMES);
-	notes->asked = cache->object_size;
-	notes->row = profile_allocated(cache->name, cache->object_size, notes->asked, ip, n);
+	notes->asked = asked;
+	notes->row = profile_allocated(name, class, asked, ip, n);
+}
+
+static void set_asked(struct guard_slot *slot, size_t size)
+{
+	struct guard_notes *notes = guard_notes_of(slot);
+
+	if (notes->row)
+		profile_resized(notes->row, notes->asked, size);
+	notes->asked = size;
 }
 
 void guard_set_asked(void *object, size_t size)
 {
-	struct guard_slot *slot = guard_place_of(object).in;
-	struct guard_notes *notes = slot ? guard_notes_of(slot) : NULL;
+	struct guard_slot *slot = guard_is_ours(object) ? guard_place_of(object).in : NULL;
 
-	if (!slot || slot->object != object || !notes->row)
-		return;
-	profile_resized(notes->row, notes->asked, size);
-	notes->asked = (uint32_t)size;
+	if (slot && slot->object == object)
+		set_asked(slot, size);
 }
 
-static void end_sample(struct guard_notes *notes)
+static void end_sample(const struct guard_slot *slot)
 {
+	struct guard_notes *notes = guard_notes_of(slot);
 	const struct debug_track *track = &notes->tracks[DEBUG_ALLOCATED];
 
 	if (notes->row)
 		profile_freed(notes->row, notes->asked, track->cpu != os_cpu(),
 			      os_now_ms() - track->when);
 	notes->row = NULL;
+}
+
+uint32_t guard_record(struct slab_cache *cache, void *block, size_t class, size_t asked)
+{
+	struct guard_slot *slot = guard_claim_record();
+
+	if (!slot) {
+		profile_leave_out();
+		return 0;
+	}
+	slot->object = block;
+	slot->object_size = 0; /* no pointer is inside */
+	os_store_relaxed(&slot->cache, cache);
+	note_sample(guard_notes_of(slot), cache->name, class, asked);
+	os_store_release(&slot->state, DEBUG_USED);
+	return guard_number_of(slot);
+}
+
+void guard_record_asked(uint32_t number, size_t asked)
+{
+	set_asked(guard_slot_of(number), asked);
+}
+
+void guard_record_end(uint32_t number)
+{
+	struct guard_slot *slot = guard_slot_of(number);
+
+	end_sample(slot);
+	os_store_relaxed(&slot->state, DEBUG_BUSY);
+	guard_give(slot);
 }
 
 /* --- allocating ------------------------------------------------------------------------------- */
@@ -136,7 +174,7 @@ void *guard_alloc(struct slab_cache *cache, bool profiled)
 	notes->tracks[DEBUG_FREED] = (struct debug_track){.thread = 0};
 	notes->row = NULL;
 	if (profiled)
-		note_sample(notes, cache);
+		note_sample(notes, cache->name, cache->object_size, cache->object_size);
 	else
 		track_now(&notes->tracks[DEBUG_ALLOCATED]);
 	trace_guarded(slot, "alloc");
@@ -157,6 +195,7 @@ void guard_set_size(void *object, size_t size)
 	/* In this order: a forked child may look in between. */
 	memset(zones.object + size, DEBUG_ZONE_USED, (size_t)(zones.end - zones.object) - size);
 	os_store_release(&slot->size, (uint32_t)size);
+	set_asked(slot, size);
 }
 
 /* --- freeing ---------------------------------------------------------------------------------- */
@@ -208,7 +247,7 @@ bool guard_free(struct slab_cache *cache, void *object, bool waited, const char 
 	if (!slot || !begin_free(slot, cache, waited ? DEBUG_WAITS : DEBUG_USED, DEBUG_BUSY, call))
 		return false;
 	check_guarded_zones(slot, call);
-	end_sample(guard_notes_of(slot));
+	end_sample(slot);
 	if (!waited && !guard_is_packed(slot))
 		track_now(&guard_notes_of(slot)->tracks[DEBUG_FREED]);
 	trace_guarded(slot, "free");

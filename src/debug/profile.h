@@ -9,6 +9,16 @@
  * chance 1 - exp(-c / mean). So a reader estimates a row's objects as its samples by that chance.
  * Sums are of the bytes that the program asked for.
  *
+ * Samples are objects of caches, in slots of guard.h, and large blocks, which have records there. A
+ * block that is resized within its class is the same sample, of another size; one that is moved was
+ * freed, and its successor is drawn where it is resized.
+ *
+ * Never samples: objects of SLAB_TYPESAFE_BY_RCU caches, since a reader may find them after the
+ * free, when only a slab keeps other objects out of their memory; secrets, which must be in locked
+ * memory; objects that must be on one node; objects with a constructor that _nolock calls allocate;
+ * and large blocks that malloc() gives to a signal handler that interrupted it. Objects of caches
+ * above 1 MiB have no slots, and are counted as left out.
+ *
  * Invariants
  *  PROFILE-J1. A row and its class and stack do not change once it is in a bucket, and it stays.
  *      Argued: nothing frees memory of rows.

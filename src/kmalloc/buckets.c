@@ -125,6 +125,8 @@ void *buckets_alloc(kmem_buckets *set, size_t size, gfp_t flags, int node)
 	/* A red zone follows the requested bytes. */
 	if (object && cache_is_checked(s))
 		debug_set_size(&s->sheaf.slab, object, size);
+	else if (os_unlikely(guard_is_ours(object)))
+		guard_set_asked(object, size);
 	return object;
 }
 

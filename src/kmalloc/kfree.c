@@ -113,10 +113,14 @@ static bool is_secret(const struct block *block, size_t size, const char *call)
  */
 static void tell_size(const struct block *block, size_t size)
 {
-	if (block->kind != BLOCK_OBJECT)
+	if (block->kind != BLOCK_OBJECT) {
 		tools_close(block->start + size, block->size - size);
-	else if (cache_is_checked(block->cache))
+		large_set_asked(block->start, size);
+	} else if (cache_is_checked(block->cache)) {
 		debug_set_size(&block->cache->sheaf.slab, block->start, size);
+	} else {
+		guard_set_asked(block->start, size);
+	}
 }
 
 void kmalloc_tell_size(void *pointer, size_t size)

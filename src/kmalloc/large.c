@@ -44,6 +44,7 @@ void *large_alloc(size_t size, size_t align, gfp_t flags, int node, const struct
 		}
 		if (block) {
 			tools_close((char *)block + size, rounded - size);
+			large_sample(block, size);
 			return block;
 		}
 		if (!reclaim_for(NULL, flags, tries)) {
@@ -75,18 +76,31 @@ void *large_reuse(size_t old, size_t size, size_t align, gfp_t flags)
 	to = map_reuse(rounded, align_of(rounded, align), os_node());
 	if (to.address && zero)
 		map_clear(to.address + old, to.size - old);
+	if (to.address)
+		large_sample(to.address, size);
 	return to.address;
 }
 
 void *large_resize(const void *block, size_t size, size_t align, gfp_t flags)
 {
+	void *from = (void *)(uintptr_t)block, *to;
 	size_t rounded;
+	uint32_t number;
 
 	if (size <= KMALLOC_LARGEST || map_find(block).address != block ||
 	    account_wanted(&kmalloc_large, flags))
 		return NULL;
 	rounded = large_roundup(size);
-	return map_resize((void *)(uintptr_t)block, rounded, align_of(rounded, align));
+	number = large_take_record(from);
+	to = map_resize(from, rounded, align_of(rounded, align));
+	if (!to) {
+		large_put_record(from, number);
+		return NULL;
+	}
+	if (number)
+		guard_record_end(number);
+	large_sample(to, size);
+	return to;
 }
 
 bool kmalloc_align_is_wrong(size_t size, size_t align, const char *call)
@@ -110,7 +124,7 @@ void *kmalloc_aligned(kmem_buckets *set, size_t size, size_t align, gfp_t flags,
 	if (size > KMALLOC_LARGEST || rounded > KMALLOC_LARGEST)
 		return large_alloc(size, align, buckets_flags(set, flags), node, call);
 	object = kmalloc_from(set, rounded, flags, node, call, token);
-	if (os.tools && !ZERO_OR_NULL_PTR(object))
+	if ((os.tools || guard_is_ours(object)) && !ZERO_OR_NULL_PTR(object))
 		kmalloc_tell_size(object, size);
 	return object;
 }

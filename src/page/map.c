@@ -14,7 +14,7 @@
 
 #define ADDRESS_BITS 48 /* the system gives no address beyond, unless a call asks for it */
 #define LEAF_ENTRIES ((uintptr_t)1 << MAP_LEAF_BITS)
-#define LEAF_BYTES   (LEAF_ENTRIES * sizeof(uintptr_t))
+#define LEAF_BYTES   (LEAF_ENTRIES * (sizeof(uintptr_t) + sizeof(uint32_t)))
 #define NR_LEAVES    ((uintptr_t)1 << (ADDRESS_BITS - OS_HUGE_SHIFT - MAP_LEAF_BITS))
 
 static uintptr_t *map_leaves[NR_LEAVES] OS_LARGE;
@@ -299,6 +299,17 @@ void map_unmap(struct mapping block, unsigned int node)
 	os_fetch_sub(&ranges[node].mapped, block.size);
 	page_hold_less(block.size >> OS_PAGE_SHIFT);
 	os_unreserve(block.address, block.size);
+}
+
+uint32_t *map_word(const void *address)
+{
+	uintptr_t number = number_of(address), *entry = entry_at(number);
+
+	if (!entry || (uintptr_t)address % OS_HUGE || !(os_load_acquire(entry) & MAP_HEAD))
+		return NULL;
+	/* Behind the entries of the leaf. */
+	entry += LEAF_ENTRIES - number % LEAF_ENTRIES;
+	return (uint32_t *)entry + number % LEAF_ENTRIES;
 }
 
 /* --- owners ----------------------------------------------------------------------------------- */

@@ -6,6 +6,7 @@
  *
  *   | NULL | leaf | NULL | ...           | 0 | size, HEAD | 1 back | 2 back | 0 | ...
  *             `------------------------>      `------- one block -------'
+ *                                          | 0 | a word     | 0      | 0      | 0 | ...
  *
  * Blocks are aligned to OS_HUGE, so an entry belongs to at most one block. A block's first entry
  * holds its size, and each other entry its distance from the first. So two entries give the block
@@ -104,6 +105,9 @@ static inline size_t map_kept_bytes(void)
  * no block begins there. To set it, own the block. */
 uint32_t map_owner(const void *address);
 void map_set_owner(void *address, uint32_t number);
+/* A word for the layers above, of the block that begins at this address; NULL: none does. It is 0,
+ * unless they stored another number: who frees the block stores 0. */
+uint32_t *map_word(const void *address);
 /* Call look(data, address, size, number) for each block that has a number. */
 typedef void map_look(void *data, const void *address, size_t size, uint32_t number);
 void map_for_each_owned(map_look *look, void *data);

@@ -9,6 +9,7 @@
 #include <sheaf/group.h>
 #include <sheaf/kmalloc.h>
 #include <sheaf/slab.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "debug/profile.h"
@@ -16,13 +17,17 @@
 #include "kit/hooks.h"
 #include "kit/sanitizers.h"
 #include "kit/unit.h"
+#include "os/options/options.h"
 
 enum {
 	SAMPLES = 40000,
+	MANY = 2000000, /* objects so small that fewer samples must do */
 	SITES = 4,
 	PATTERN = 16,
 	MOST = 64, /* objects of one call */
+	MEAN = 4096,
 	LARGE = 65536,
+	HUGE = 2 << 20,
 	HELD = 1000, /* calls whose objects are in use together */
 };
 
@@ -30,7 +35,7 @@ enum {
 struct kind {
 	const char *name;
 	unsigned int size;
-	double chance; /* 1 - exp(-size / 4096) */
+	uint32_t mean;
 	unsigned int (*take)(void **objects);
 	void (*give)(void **objects, unsigned int n);
 	unsigned int held; /* calls before any frees */
@@ -40,9 +45,6 @@ struct site {
 	const void *ip;
 	uint64_t objects; /* allocated there */
 };
-
-#define CHANCE_64   0.015503562994591548
-#define CHANCE_1024 0.22119921692859512
 
 static const unsigned char pattern[PATTERN] = {0, 3, 3, 1, 3, 2, 3, 2, 3, 2, 3, 1, 3, 2, 3, 3};
 static const struct kind *kind;
@@ -79,6 +81,7 @@ TAKES_ONE(alloc_nolock, kmem_cache_alloc_nolock(middle, 0))
 TAKES_ONE(alloc_bare, kmem_cache_alloc(bare, GFP_KERNEL))
 TAKES_ONE(alloc_charged, kmem_cache_alloc_charged(middle, GFP_KERNEL, group))
 TAKES_ONE(alloc_block, kmalloc(1000, GFP_KERNEL))
+TAKES_ONE(alloc_large, kmalloc(HUGE, GFP_KERNEL))
 
 static unsigned int bulk(struct kmem_cache *s, void **objects, unsigned int n)
 {
@@ -111,17 +114,18 @@ static unsigned int prefilled(void **objects)
 }
 
 static const struct kind kinds[] = {
-	{"pairs", 64, CHANCE_64, alloc, free_each, 1},
-	{"growth", 64, CHANCE_64, alloc, free_each, HELD},
-	{"zeroed", 1024, CHANCE_1024, zalloc, free_each, 1},
-	{"of a node", 1024, CHANCE_1024, alloc_node, free_each, 1},
-	{"nolock", 1024, CHANCE_1024, alloc_nolock, free_each, 1},
-	{"without sheaves", 1024, CHANCE_1024, alloc_bare, free_each, 1},
-	{"charged", 1024, CHANCE_1024, alloc_charged, free_each, 1},
-	{"blocks", 1024, CHANCE_1024, alloc_block, free_each, HELD},
-	{"bulk", 64, CHANCE_64, bulk_small, free_bulk, HELD},
-	{"bulk of more", 1024, CHANCE_1024, bulk_middle, free_bulk, 1},
-	{"prefilled", 1024, CHANCE_1024, prefilled, free_each, 1},
+	{"pairs", 64, MEAN, alloc, free_each, 1},
+	{"growth", 64, MEAN, alloc, free_each, HELD},
+	{"zeroed", 1024, MEAN, zalloc, free_each, 1},
+	{"of a node", 1024, MEAN, alloc_node, free_each, 1},
+	{"nolock", 1024, MEAN, alloc_nolock, free_each, 1},
+	{"without sheaves", 1024, MEAN, alloc_bare, free_each, 1},
+	{"charged", 1024, MEAN, alloc_charged, free_each, 1},
+	{"blocks", 1024, MEAN, alloc_block, free_each, HELD},
+	{"bulk", 64, MEAN, bulk_small, free_bulk, HELD},
+	{"bulk of more", 1024, MEAN, bulk_middle, free_bulk, 1},
+	{"prefilled", 1024, MEAN, prefilled, free_each, 1},
+	{"large blocks", HUGE, 4 * HUGE, alloc_large, free_each, 1},
 };
 
 /* --- sites ------------------------------------------------------------------------------------ */
@@ -214,14 +218,27 @@ static void is_near(const char *what, uint64_t samples, double objects, double c
 			 (unsigned long long)samples, objects * chance);
 }
 
+/* 1 - exp(-size / mean): exp(-x) is (1 - x / n)^n, for a large n. */
+static double chance_of(size_t size, uint32_t mean)
+{
+	double x = (double)size / mean, power = 1 - (x < 100 ? x : 100) / (1 << 24);
+
+	for (int i = 0; i < 24; i++)
+		power *= power;
+	return 1 - power;
+}
+
 static void each_place_has_its_share(void **state)
 {
 	(void)state;
 	for (unsigned int k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++) {
 		uint64_t all = 0;
+		double chance;
 
 		kind = &kinds[k];
-		run((uint64_t)(SAMPLES / kind->chance));
+		chance = chance_of(kind->size, kind->mean);
+		os_options.sample = kind->mean;
+		run((uint64_t)(SAMPLES / chance));
 		for (int i = 0; i < SITES; i++) {
 			static uint64_t before[SITES];
 			struct rows rows = rows_of(sites[i].ip);
@@ -231,13 +248,87 @@ static void each_place_has_its_share(void **state)
 			what[6] += (char)i;
 			assert_int_equal(rows.live, 0);
 			assert_int_equal(rows.freed, rows.all);
-			is_near(what, samples, (double)sites[i].objects, kind->chance);
+			is_near(what, samples, (double)sites[i].objects, chance);
 			all += samples;
 			before[i] = rows.all;
 		}
-		is_near("all", all, (double)nr_objects(), kind->chance);
+		is_near("all", all, (double)nr_objects(), chance);
 		assert_int_equal(profile_left_out(), 0);
 	}
+	os_options.sample = MEAN;
+}
+
+/* Of all rows: the samples in use, or all there were. */
+static struct profile_sum sum(bool live)
+{
+	struct profile_sum sum = {0, 0};
+
+	for (struct profile_row *row = profile_next(NULL); row; row = profile_next(row)) {
+		sum.samples += live ? row->live.samples : row->all.samples;
+		sum.bytes += live ? row->live.bytes : row->all.bytes;
+	}
+	return sum;
+}
+
+static void has_live(uint64_t samples, uint64_t bytes)
+{
+	assert_int_equal(sum(true).samples, samples);
+	assert_int_equal(sum(true).bytes, bytes);
+}
+
+/* The bytes that are asked for, from the smallest blocks to the largest. */
+static void sizes(void **state)
+{
+	static const struct kind each = {"sizes", 0, MEAN, NULL, NULL, 0};
+
+	(void)state;
+	kind = &each;
+	for (size_t size = 8; size <= 1 << 30; size *= 8) {
+		double chance = chance_of(size, MEAN);
+		uint64_t n = size < 64 ? MANY : size < LARGE ? (uint64_t)(SAMPLES / chance) : 3;
+		struct profile_sum before = sum(false), after;
+		char what[20];
+
+		for (uint64_t i = 0; i < n; i++) {
+			void *block = kvmalloc(size - 1, GFP_KERNEL);
+
+			assert_non_null(block);
+			kvfree(block);
+		}
+		after = sum(false);
+		snprintf(what, sizeof(what), "%zu bytes", size);
+		assert_int_equal(after.bytes - before.bytes,
+				 (after.samples - before.samples) * (size - 1));
+		if (size < LARGE)
+			is_near(what, after.samples - before.samples, (double)n, chance);
+		else
+			assert_int_equal(after.samples - before.samples, n);
+		has_live(0, 0);
+	}
+}
+
+/* Each of these blocks is a sample, and stays one, however it is aligned, resized and moved. */
+static void resized_blocks(void **state)
+{
+	static const size_t steps[] = {300000,	310000,	 65600, 3 << 20, 40 << 20, 39 << 20,
+				       2 << 20, 1 << 30, 70000, 1100000, 80000};
+	void *block = kvmalloc_node_align(200000, 4096, GFP_KERNEL, NUMA_NO_NODE);
+
+	(void)state;
+	assert_int_equal((uintptr_t)block % 4096, 0);
+	has_live(1, 200000);
+	for (unsigned int i = 0; i < sizeof(steps) / sizeof(steps[0]); i++) {
+		block = kvrealloc(block, steps[i], GFP_KERNEL);
+		assert_non_null(block);
+		has_live(1, steps[i]);
+	}
+	kvfree(block);
+	has_live(0, 0);
+	/* A small block in a large mapping. */
+	block = kvmalloc_node_align(100, 4 << 20, GFP_KERNEL, NUMA_NO_NODE);
+	assert_int_equal((uintptr_t)block % (4 << 20), 0);
+	kvfree(block);
+	has_live(0, 0);
 }
 
 /* Each of these objects is a sample. (PROFILE-J3) */
@@ -274,10 +365,12 @@ static void what_has_no_room_is_counted(void **state)
 	(void)state;
 	while (profile_allocated("full", 8, 8, ip, PROFILE_DEPTH))
 		ip[0]++;
-	assert_int_equal(profile_left_out(), 1);
+	while (profile_allocated("full", 8, 8, ip, 1))
+		ip[0]++;
+	assert_int_equal(profile_left_out(), 2);
 	s = make("late", LARGE, 0);
 	object = kmem_cache_alloc(s, GFP_KERNEL);
-	assert_int_equal(profile_left_out(), 2);
+	assert_int_equal(profile_left_out(), 3);
 	memset(object, 1, LARGE);
 	kmem_cache_free(s, object);
 	kmem_cache_destroy(s);
@@ -288,6 +381,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_place_has_its_share),
 		cmocka_unit_test(the_peak_is_near),
+		cmocka_unit_test(sizes),
+		cmocka_unit_test(resized_blocks),
 		cmocka_unit_test(what_has_no_room_is_counted),
 	};
 	cpu_set_t one;

@@ -561,7 +561,7 @@ static void threads_share_them(void **state)
 	/* Blocks beyond the addresses of a leaf of the table need another leaf. It stays, and so
 	 * do those in the pool that other threads made at the same time. All are smaller than a
 	 * block. */
-	leaf = (sizeof(uint64_t) << MAP_LEAF_BITS) >> OS_PAGE_SHIFT;
+	leaf = ((sizeof(uint64_t) + sizeof(uint32_t)) << MAP_LEAF_BITS) >> OS_PAGE_SHIFT;
 	assert_true(page_limit.held <= held + THREADS * leaf);
 }
 
