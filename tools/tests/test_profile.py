@@ -64,7 +64,7 @@ class Documents(Folder):
             self.refused(text)
 
     def test_lacks(self) -> None:
-        for of, optional in ((), {"on"}), (("rows", 0), {"group"}), (("maps", 0), set()):
+        for of, optional in ((), set()), (("rows", 0), {"group"}), (("maps", 0), set()):
             for key in set(self.at(GOOD, of)) - optional:
                 found = copy.deepcopy(GOOD)
                 del self.at(found, of)[key]
@@ -98,7 +98,8 @@ class Documents(Folder):
         name = self.write(GOOD)
         for words in ((), ("--diff", name, name, name), (name, "--seconds", "1"), (name, "--growth"), ("1", "--peak", "--growth"),
                       ("1", "--seconds", "0"), (name, "--leaks", "--format", "html"), (name, "--top", "0"),
-                      ("--leaks", "--diff", name, name), (name, "--format", "raw"), (name, "--off"), ("1", "--off", "--on"), ("1", "--growth", "--format", "raw")):
+                      ("--leaks", "--diff", name, name), (name, "--format", "raw"), (name, "--off"),
+                      ("1", "--off", "--on"), ("1", "--growth", "--format", "raw")):
             check_failed(self, sheaf("profile", *words), 2)
         for words in ((name, "--path", "/no/such"), ("--diff", name, name, "--format", "jemalloc"),
                       (name, name, "--format", "jemalloc"), (name, "-o", "/no/such/file")):

@@ -32,7 +32,8 @@ class Location:
     known: bool  # false: the line's function is but the address
 
 
-def _line(function: str, place: str) -> Line:
+def _line(name: str, place: str) -> Line:
+    function = name.partition("@")[0]  # without the version of a symbol
     file, _, number = place.rpartition(":")
     if not file or file.startswith("??"):
         return Line(function)
@@ -75,7 +76,7 @@ class Locator:
     def _lines(module: modules.Module, calls: list[tuple[int, Map]]) -> list[tuple[Line, ...]]:
         offsets = [module.address(where, address) for address, where in calls]
         answers = symbols.functions(module.path, offsets, symbols.PATIENCE + len(offsets) / SLOW)
-        lines = [tuple(_line(function, place) for function, place in answer) for answer in answers]
+        lines = [tuple(_line(*one) for one in answer) for answer in answers]
         if not any(lines):  # no such tool, or it knows nothing
             table = elf.Ranges(module.path)
             names = [table.name(offset) for offset in offsets]

@@ -10,8 +10,8 @@ numbers are not negative, strings are valid UTF-8.
      "program": "/path", "pid": N,
      "maps": [{"start": "HEX", "end": "HEX", "offset": N, "file": "/path", "build_id": "HEX"}]}
 
-"on": samples are still taken. "full" counts the samples for which there was no room. The bytes of a row are those that the program asked for. "group" is
-optional. The last three keys are added by who fetches a profile from a process, if it does not say them itself.
+"on": samples are still taken. "full" counts the samples for which there was no room. The bytes of a row are those that the
+program asked for. "group" is optional. The last three keys are added by who fetches a profile from a process, if it does not say them itself.
 """
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from ..forms import MOST, has_form
 VERSION = 1
 VALUES = "live", "all", "peak"
 FORM = {
-    "mean": int, "began_ms": float, "now_ms": float, "full": int, "stacks": [[str]],
+    "on": bool, "mean": int, "began_ms": float, "now_ms": float, "full": int, "stacks": [[str]],
     "rows": [{"stack": int, "cache": str, "size": int, **{key: [int] for key in VALUES}, "freed": int, "elsewhere": int,
               "lifetime_ms": float}],
     "samples": [[float]], "program": str, "pid": int,
@@ -134,7 +134,7 @@ def _parsed(document: Any, taken: float) -> Raw:
     stacks = [tuple(map(_address, stack)) for stack in document["stacks"]]
     rows = [_row(one, len(stacks)) for one in document["rows"]]
     _natural(document["pid"], document["mean"] - 1, document["began_ms"], document["now_ms"], document["full"])
-    return Raw(document, _text(document["program"]), document["pid"], bool(document.get("on", True)), document["mean"],
+    return Raw(document, _text(document["program"]), document["pid"], document["on"], document["mean"],
                document["began_ms"], document["now_ms"], document["full"], [_map(one) for one in document["maps"]], stacks, rows,
                [_sample(one, len(rows)) for one in document["samples"]], taken)
 

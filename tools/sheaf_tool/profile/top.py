@@ -67,8 +67,8 @@ def summary(profile: Profile, column: Column) -> list[str]:
     lines = [one_line(profile.title())]
     if profile.signed:
         change = {one: sum(entry.value(which, one) for entry in profile.entries) for one in ("objects", "bytes")}
-        lines.append(f"{WORDS[which]}: {amount(change['bytes'], 'bytes')} in {amount(change['objects'], 'objects')} objects more "
-                     "in the second; a minus means less")
+        lines.append(f"{WORDS[which]}: {amount(change['bytes'], 'bytes')} in {amount(change['objects'], 'objects')} objects "
+                     + ("in between" if which == "all" else "more in the second; a minus means less"))
     else:
         found = profile.sum(which)
         means = " or ".join(dict.fromkeys(bytes_short(raw.mean) for raw in profile.raws))
