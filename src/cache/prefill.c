@@ -122,28 +122,25 @@ static struct slab_sheaf *to_user(struct kmem_cache *s, struct sheaf *sheaf, uns
 	return (struct slab_sheaf *)sheaf;
 }
 
-/* Leave out objects that may not be freed. */
+/* Leave out samples, which sheaves do not hold, and objects that may not be freed. */
 static OS_COLD void watch_returned(struct kmem_cache *s, struct sheaf *sheaf)
 {
-	unsigned int n = 0;
+	const char *call = "kmem_cache_return_sheaf";
+	unsigned int n = cache_free_all_guarded(s, sheaf->objects, sheaf->size, call), left = 0;
 
-	for (unsigned int i = 0; i < sheaf->size; i++)
-		if (hardened_free(s, sheaf->objects[i], "kmem_cache_return_sheaf"))
-			sheaf->objects[n++] = sheaf->objects[i];
-	sheaf_set_size(sheaf, n);
+	for (unsigned int i = 0; i < n; i++)
+		if (!cache_is_hardened(s) || hardened_free(s, sheaf->objects[i], call))
+			sheaf->objects[left++] = sheaf->objects[i];
+	sheaf_set_size(sheaf, left);
+	tsan_release(sheaf);
 	cache_leave();
 }
 
 /* The user returns the sheaf. */
 static void from_user(struct kmem_cache *s, struct sheaf *sheaf)
 {
-	if (os_watched()) {
-		sheaf_set_size(sheaf, cache_free_all_guarded(s, sheaf->objects, sheaf->size,
-							     "kmem_cache_return_sheaf"));
-		if (cache_is_hardened(s))
-			watch_returned(s, sheaf);
-		tsan_release(sheaf);
-	}
+	if (os_watched())
+		watch_returned(s, sheaf);
 }
 
 /* It is no spare: the slot has one, or the sheaf does not fit. */
