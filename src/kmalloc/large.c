@@ -124,8 +124,10 @@ void *kmalloc_aligned(kmem_buckets *set, size_t size, size_t align, gfp_t flags,
 	if (size > KMALLOC_LARGEST || rounded > KMALLOC_LARGEST)
 		return large_alloc(size, align, buckets_flags(set, flags), node, call);
 	object = kmalloc_from(set, rounded, flags, node, call, token);
-	if ((os.tools || guard_is_ours(object)) && !ZERO_OR_NULL_PTR(object))
+	if (os.tools && !ZERO_OR_NULL_PTR(object))
 		kmalloc_tell_size(object, size);
+	else if (guard_is_ours(object))
+		guard_set_asked(object, size);
 	return object;
 }
 
