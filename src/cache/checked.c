@@ -27,10 +27,9 @@ void *cache_alloc_guarded(struct kmem_cache *s)
 
 void *cache_take_sample(struct kmem_cache *s, bool popped)
 {
-	size_t size = s->sheaf.slab.object_size;
-	/* If no countdown ended, main was empty, and nothing counted this object. */
-	bool taken =
-		(popped && section_arm(&s->sheaf.at, sample_pops(size))) || sample_is_taken(size);
+	uint32_t pops = sample_pops(s->sheaf.slab.object_size);
+	/* If no countdown ended, main was empty, and this object is the first that is counted. */
+	bool taken = (popped && section_arm(&s->sheaf.at, pops)) || pops == 1;
 
 	return taken ? cache_alloc_guarded(s) : NULL;
 }
