@@ -18,7 +18,6 @@ static struct {
 	size_t used;
 	uint64_t left_out;
 	uint64_t live, peak; /* bytes that the samples in use stand for; the most of them */
-	uint32_t noting;     /* a thread notes the peak */
 	struct profile_row *buckets[BUCKETS];
 } profile OS_LARGE;
 
@@ -118,19 +117,19 @@ struct profile_row *profile_next(const struct profile_row *row)
 	return NULL;
 }
 
-/* PROFILE-J3: one thread at a time; another one that finds more in use does so after it. */
+/* PROFILE-J3 */
 static void note_peak(uint64_t live)
 {
 	uint64_t peak = os_load_relaxed(&profile.peak);
 
-	if (live < peak + peak / 32 || os_exchange(&profile.noting, 1))
-		return;
+	do {
+		if (live < peak + peak / 32)
+			return;
+	} while (!os_cmpxchg(&profile.peak, &peak, live));
 	for (struct profile_row *row = profile_next(NULL); row; row = profile_next(row)) {
 		os_store_relaxed(&row->peak.samples, os_load_relaxed(&row->live.samples));
 		os_store_relaxed(&row->peak.bytes, os_load_relaxed(&row->live.bytes));
 	}
-	os_store_relaxed(&profile.peak, live);
-	os_store_release(&profile.noting, 0);
 }
 
 static void add_to(struct profile_sum *sum, uint64_t samples, uint64_t bytes)
