@@ -78,6 +78,8 @@ BUGS = [
     Bug("guard-slots-of-half-a-chunk", "src/debug/guard.c", ": (((size_t)1 << class) + 1) * os.page_size;",
         ": ((size_t)1 << class) * os.page_size;",
         "guard-trylock-guarded"),
+    Bug("no-sample-at-the-end-of-an-array", "src/cache/checked.c", "i <= n; i += sample_pops(size)",
+        "i < n; i += sample_pops(size)", "profile-trylock"),
     Bug("traces-of-a-neighbour", "src/debug/traces.c", "group = &traces->groups[i - 1];", "group = &traces->groups[i];",
         "traces-trylock"),
     Bug("guarded-calls-without-time", "src/debug/traces.c", "\tdecay_see_time(track->when);\n", "", "container-rseq-sampled"),
