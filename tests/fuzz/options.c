@@ -20,12 +20,21 @@ static void check_line(void *unused, const char *text, size_t length)
 		FUZZ_CHECK((unsigned char)text[i] >= ' ' && text[i] != 0x7f);
 }
 
+/* A shorter text in the place of a longer one: what follows its end says nothing. */
+static void clear_ends(void)
+{
+	for (const struct os_option *o = os_option_table; o < os_option_table + OS_NR_OPTIONS; o++)
+		if (o->text)
+			memset(o->text + strlen(o->text), 0, OS_TEXT - strlen(o->text));
+}
+
 /* Reports must not go to the file that an input names. */
 static bool read_options(const char *text, struct os_options *read)
 {
 	bool understood = os_options_parse(text);
 
 	understood &= debug_parse(os_options.slab_debug);
+	clear_ends();
 	*read = os_options;
 	*os_options.report = '\0';
 	os_report_kept();
