@@ -5,11 +5,21 @@
 #include <errno.h>
 #include <string.h>
 
+#include "os/atomic.h"
 #include "os/file.h"
 
-#define BLOCK	 64u /* symbols, read at once */
+#define BLOCK	 128u /* symbols, read at once */
 #define SAME	 1024u
 #define SECTIONS 4096u
+
+/* What is read: not on the stack, which may be that of a handler of signals. */
+static union {
+	char first[SAME];
+	ElfW(Sym) symbols[BLOCK];
+} scratch;
+
+/* SYMTAB-Y3. The process whose thread reads; 0: none. */
+static uint32_t reader;
 
 /* The part of a file that a section is. */
 struct symtab_part {
@@ -21,11 +31,9 @@ static bool read_at(int file, uint64_t offset, void *to, size_t bytes)
 	return syscall(SYS_pread64, file, to, bytes, offset) == (ssize_t)bytes;
 }
 
-static OS_NOINLINE bool is_loaded_from(int file, const void *loaded) /* SYMTAB-Y2 */
+static bool is_loaded_from(int file, const void *loaded) /* SYMTAB-Y2 */
 {
-	char first[SAME];
-
-	return read_at(file, 0, first, sizeof(first)) && !memcmp(first, loaded, sizeof(first));
+	return read_at(file, 0, scratch.first, SAME) && !memcmp(scratch.first, loaded, SAME);
 }
 
 /* The symbol table, and the strings that it names. */
@@ -50,11 +58,11 @@ static bool find_tables(int file, const ElfW(Ehdr) * header, struct symtab_part 
 	return false;
 }
 
-static OS_NOINLINE bool find_symbol(int file, const struct symtab_part *symbols, uintptr_t address,
-				    ElfW(Sym) * found)
+static bool find_symbol(int file, const struct symtab_part *symbols, uintptr_t address,
+			ElfW(Sym) * found)
 {
 	uint64_t n = symbols->bytes / sizeof(ElfW(Sym));
-	ElfW(Sym) block[BLOCK];
+	ElfW(Sym) *block = scratch.symbols;
 
 	for (uint64_t i = 0, some; i < n; i += some) {
 		some = n - i < BLOCK ? n - i : BLOCK;
@@ -92,12 +100,17 @@ bool symtab_find(const char *path, const void *loaded, uintptr_t address, char *
 		 size_t *offset)
 {
 	OS_KEEP_ERRNO;
-	int file = os_file_open(path, O_RDONLY);
-	bool found;
+	uint32_t self = (uint32_t)syscall(SYS_getpid), other = os_load_relaxed(&reader);
+	bool found = false;
+	int file;
 
-	if (file < 0)
+	if (other == self || !os_cmpxchg(&reader, &other, self))
 		return false;
-	found = find_in(file, loaded, address, name, size, offset);
-	os_file_close(file);
+	file = os_file_open(path, O_RDONLY);
+	if (file >= 0) {
+		found = find_in(file, loaded, address, name, size, offset);
+		os_file_close(file);
+	}
+	os_store_release(&reader, 0);
 	return found;
 }

@@ -9,6 +9,9 @@
  *      stacks that it is for (stack.h). Argued: there is one file, and nothing else is called.
  *  SYMTAB-Y2. A file that replaced the loaded one is not used: its first bytes, with the ELF header
  *      and the build ID, must be those in memory.
+ *  SYMTAB-Y3. One thread of a process reads at a time; another one, or a handler of signals in it,
+ *      finds no name meanwhile. A child whose parent was reading reads as if nobody did. Argued:
+ *      only the exchange of `reader` leads to what is read.
  *
  * Locks: none. Callers: src/os/unwind/stack.c.
  */
