@@ -42,16 +42,19 @@ static inline uint32_t seed(void *number)
 }
 
 /* At least the eight bytes of a size. */
-static inline void *make(size_t size)
+static inline void *mark(unsigned char *block, size_t size)
 {
-	unsigned char *block = malloc(size);
-
 	if (!block)
 		fail("no memory");
 	*(size_t *)block = size;
 	if (size > sizeof(size))
 		block[size - 1] = (unsigned char)size;
 	return block;
+}
+
+static inline void *make(size_t size)
+{
+	return mark(malloc(size), size);
 }
 
 static inline void check(const void *block)
