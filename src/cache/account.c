@@ -259,19 +259,14 @@ void *account_alloc(struct kmem_cache *s, gfp_t flags, int node)
 
 void account_begin(struct kmem_cache *s, uint32_t accounted)
 {
-	struct cache_calls calls;
-
 	os_store_relaxed(&os.watched, 1);
 	/* Pairs with the fence in cache_begin_rcu(): it sees this, or this sees its structure. */
 	os_store_relaxed(&s->accounted, (uint16_t)accounted);
 	os_fence();
 	cache_see_passed(s);
-	calls = account_calls(s, s->calls);
+	cache_choose_again(s);
 	/* The call that frees last: begin_unless_begun(). */
-	if (accounted == ACCOUNT_ALL)
-		os_store_release(&s->calls.alloc, calls.alloc);
-	cache_choose_words(s);
-	os_store_release(&s->calls.free, calls.free);
+	os_store_release(&s->calls.free, account_calls(s, s->calls).free);
 }
 
 void cache_leave_group(struct kmem_cache *s)

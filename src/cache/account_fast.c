@@ -155,12 +155,15 @@ DEFINE_FAST(static, _counted)
 
 static struct cache_calls charged_calls(const struct kmem_cache *s)
 {
-	(void)s;
+	struct cache_calls calls = CACHE_CALLS(accounted);
+
 #ifdef HAVE_RSEQ
-	if (cache_is_plain(s))
-		return os.counting ? FAST_CALLS(_counted) : FAST_CALLS();
+	if (cache_frees_plainly(s))
+		calls = os.counting ? FAST_CALLS(_counted) : FAST_CALLS();
 #endif
-	return CACHE_CALLS(accounted);
+	if (cache_is_sampled(s))
+		calls.alloc = alloc_accounted;
+	return calls;
 }
 
 void *account_alloc_charged(struct kmem_cache *s, gfp_t flags)

@@ -161,18 +161,23 @@ static inline bool cache_is_guarded(const struct kmem_cache *s)
 	return os_unlikely(s->flags & DEBUG_GUARD);
 }
 
+/* Is one object in so many bytes guarded (debug/sample.h)? This may change at any time. */
+static inline bool cache_is_sampled(const struct kmem_cache *s)
+{
+	return os_load_relaxed(&s->sheaf.sampled);
+}
+
 /* Does the library know who allocated each object in use, or each guarded one? */
 static inline bool cache_knows_users(const struct kmem_cache *s)
 {
-	return debug_stores_users(&s->sheaf.slab) || os_load_relaxed(&s->sheaf.sampled) ||
-	       cache_is_guarded(s);
+	return debug_stores_users(&s->sheaf.slab) || cache_is_sampled(s) || cache_is_guarded(s);
 }
 
 /* Is the next object guarded? For calls that do not count down to the next sample. */
 static inline bool cache_guards_next(const struct kmem_cache *s)
 {
-	return cache_is_guarded(s) || (os_unlikely(os_load_relaxed(&s->sheaf.sampled)) &&
-				       sample_is_taken(s->sheaf.slab.object_size));
+	return cache_is_guarded(s) ||
+	       (os_unlikely(cache_is_sampled(s)) && sample_is_taken(s->sheaf.slab.object_size));
 }
 
 static inline bool cache_is_checked(const struct kmem_cache *s)

@@ -99,32 +99,35 @@ static OS_ALWAYS_INLINE void cache_free_found(struct kmem_cache *s, void *object
 
 /*
  * Let a file that includes os/section_c.h define the calls of a table, alloc_KIND_SUFFIX() and
- * free_KIND_SUFFIX(), around each of these pairs of sections; CALLS_FOR() chooses the pair for this
- * process.
+ * free_KIND_SUFFIX(), around each of these sections; CALLS_FOR() chooses those for this process. A
+ * cache whose objects are sampled frees as others do.
  */
 #define CACHE_CALLS(name) ((struct cache_calls){alloc_##name, free_##name})
 #define BY_LOCK(section)  section(handle, object)
 #define BY_INDEX(section) section(s->words.area, os.id_offset, handle, object)
-#define CALLS_BY_LOCK(DEFINE, kind)                                                                \
-	DEFINE(kind##_trylock, BY_LOCK(c_pop), BY_LOCK(c_push))                                    \
-	DEFINE(kind##_trylock_sampled, BY_LOCK(c_pop_sampled), BY_LOCK(c_push))
+#define CALLS_BY_LOCK(ALLOC, FREE, kind)                                                           \
+	ALLOC(kind##_trylock, BY_LOCK(c_pop))                                                      \
+	ALLOC(kind##_trylock_sampled, BY_LOCK(c_pop_sampled))                                      \
+	FREE(kind##_trylock, BY_LOCK(c_push))
 #define CALLS_FOR_LOCK(kind, sampled)                                                              \
-	((sampled) ? CACHE_CALLS(kind##_trylock_sampled) : CACHE_CALLS(kind##_trylock))
+	((struct cache_calls){(sampled) ? alloc_##kind##_trylock_sampled : alloc_##kind##_trylock, \
+			      free_##kind##_trylock})
 
 #ifdef HAVE_RSEQ
-#define CALLS_FOR_EACH(DEFINE, kind)                                                               \
-	CALLS_BY_LOCK(DEFINE, kind)                                                                \
-	DEFINE(kind##_rseq, BY_INDEX(rseq_pop), BY_INDEX(rseq_push))                               \
-	DEFINE(kind##_rseq_counted, BY_INDEX(rseq_pop_counted), BY_INDEX(rseq_push_counted))       \
-	DEFINE(kind##_rseq_sampled, BY_INDEX(rseq_pop_sampled), BY_INDEX(rseq_push))               \
-	DEFINE(kind##_rseq_sampled_counted, BY_INDEX(rseq_pop_sampled_counted),                    \
-	       BY_INDEX(rseq_push_counted))
+#define CALLS_FOR_EACH(ALLOC, FREE, kind)                                                          \
+	CALLS_BY_LOCK(ALLOC, FREE, kind)                                                           \
+	ALLOC(kind##_rseq, BY_INDEX(rseq_pop))                                                     \
+	ALLOC(kind##_rseq_sampled, BY_INDEX(rseq_pop_sampled))                                     \
+	FREE(kind##_rseq, BY_INDEX(rseq_push))                                                     \
+	ALLOC(kind##_rseq_counted, BY_INDEX(rseq_pop_counted))                                     \
+	ALLOC(kind##_rseq_counted_sampled, BY_INDEX(rseq_pop_sampled_counted))                     \
+	FREE(kind##_rseq_counted, BY_INDEX(rseq_push_counted))
+#define CALLS_FOR_INDEX(kind, sampled)                                                             \
+	((struct cache_calls){(sampled) ? alloc_##kind##_sampled : alloc_##kind, free_##kind})
 #define CALLS_FOR(kind, sampled)                                                                   \
 	(os.backend != OS_BACKEND_RSEQ ? CALLS_FOR_LOCK(kind, sampled)                             \
-	 : (sampled) && os.counting    ? CACHE_CALLS(kind##_rseq_sampled_counted)                  \
-	 : (sampled)		       ? CACHE_CALLS(kind##_rseq_sampled)                          \
-	 : os.counting		       ? CACHE_CALLS(kind##_rseq_counted)                          \
-				       : CACHE_CALLS(kind##_rseq))
+	 : os.counting		       ? CALLS_FOR_INDEX(kind##_rseq_counted, sampled)             \
+				       : CALLS_FOR_INDEX(kind##_rseq, sampled))
 #else
 #define CALLS_FOR_EACH CALLS_BY_LOCK
 #define CALLS_FOR      CALLS_FOR_LOCK

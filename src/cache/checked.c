@@ -39,7 +39,7 @@ void cache_sample_among(struct kmem_cache *s, size_t n, void **objects)
 	size_t size = s->sheaf.slab.object_size;
 
 	/* Objects of checked caches are taken one by one. */
-	if (!os_load_relaxed(&s->sheaf.sampled) || cache_is_checked(s))
+	if (!cache_is_sampled(s) || cache_is_checked(s))
 		return;
 	for (size_t i = sample_pops(size); i <= n; i += sample_pops(size)) {
 		void *sample = cache_alloc_guarded(s);

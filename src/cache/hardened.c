@@ -245,7 +245,7 @@ static inline bool only_marked(const struct kmem_cache *s, slab_flags_t zero)
 	return os_likely((s->flags & (CACHE_MARKED | CACHE_TSAN | zero)) == CACHE_MARKED);
 }
 
-#define DEFINE_CALLS(suffix, pop, push)                                                            \
+#define DEFINE_ALLOC(suffix, pop)                                                                  \
 	static OS_FAST void *alloc_##suffix(struct kmem_cache *s, gfp_t flags)                     \
 	{                                                                                          \
 		char *handle = (char *)s;                                                          \
@@ -257,8 +257,8 @@ static inline bool only_marked(const struct kmem_cache *s, slab_flags_t zero)
 		    os_likely(change_mark(s, popped, MARK_FREE, MARK_USED)))                       \
 			return popped;                                                             \
 		return take_slowly(s, popped, flags);                                              \
-	}                                                                                          \
-                                                                                                   \
+	}
+#define DEFINE_FREE(suffix, push)                                                                  \
 	static OS_FAST void free_##suffix(struct kmem_cache *s, void *object)                      \
 	{                                                                                          \
 		char *handle = (char *)s;                                                          \
@@ -271,7 +271,7 @@ static inline bool only_marked(const struct kmem_cache *s, slab_flags_t zero)
 			hardened_free_slow(s, object);                                             \
 	}
 
-CALLS_FOR_EACH(DEFINE_CALLS, marked)
+CALLS_FOR_EACH(DEFINE_ALLOC, DEFINE_FREE, marked)
 
 struct cache_calls hardened_calls(bool sampled)
 {

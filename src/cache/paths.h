@@ -33,10 +33,10 @@ void cache_free_unpushed(struct kmem_cache *s, void *object);
 /* Set the calls of a cache, by its flags and the options. No other thread may use the cache
  * meanwhile. */
 void cache_choose_calls(struct kmem_cache *s);
-/* The words alone, after `accounted` changed. */
-void cache_choose_words(struct kmem_cache *s);
-/* Is a call one section, and nothing else? */
-bool cache_is_plain(const struct kmem_cache *s);
+/* Those of allocations, after a change of `accounted` or `sampled`, and a fence. */
+void cache_choose_again(struct kmem_cache *s);
+/* Is a free one section, and nothing else? Then an allocation is, too, unless it is sampled. */
+bool cache_frees_plainly(const struct kmem_cache *s);
 /* The calls without accounting. */
 struct cache_calls cache_base_calls(struct kmem_cache *s);
 /* From now on allocations of a leaked cache fail, after a report. */

@@ -141,9 +141,7 @@ void *cache_alloc_slow(struct kmem_cache *s, gfp_t flags, bool popped)
 	if (flags & ~SHEAF_GFP_PLAIN)
 		flags = cache_check_gfp(s, flags);
 	reclaim_if_above_soft(flags);
-	object = os_load_relaxed(&s->sheaf.sampled) && !cache_is_checked(s)
-			 ? cache_take_sample(s, popped)
-			 : NULL;
+	object = cache_is_sampled(s) && !cache_is_checked(s) ? cache_take_sample(s, popped) : NULL;
 	if (!object && sheaf_capacity(&s->sheaf))
 		object = sheaf_alloc(&s->sheaf);
 	cache_see_flow(s);
@@ -168,7 +166,7 @@ void cache_give(struct kmem_cache *s, void **objects, unsigned int n, const char
 		return;
 	}
 	sheaf_give_deferred(&s->sheaf);
-	if (os_unlikely(guard_range.size))
+	if (os_unlikely(os_load_relaxed(&guard_range.size)))
 		n = cache_free_all_guarded(s, objects, n, call);
 	stat_add(&s->sheaf.slab, STAT_free_slowpath, n);
 	slab_give(&s->sheaf.slab, objects, n, call);

@@ -16,7 +16,7 @@
 #include "slab/stat.h"
 
 /* pop, push: sections of `handle` and `object`. */
-#define DEFINE_CALLS(suffix, pop, push)                                                            \
+#define DEFINE_ALLOC(suffix, pop)                                                                  \
 	static OS_FAST void *alloc_##suffix(struct kmem_cache *s, gfp_t flags)                     \
 	{                                                                                          \
 		char *handle = (char *)s;                                                          \
@@ -25,8 +25,8 @@
 		if (os_likely(!(flags & ~SHEAF_GFP_PLAIN)) && os_likely(pop))                      \
 			return popped;                                                             \
 		return cache_alloc_unpopped(s, flags);                                             \
-	}                                                                                          \
-                                                                                                   \
+	}
+#define DEFINE_FREE(suffix, push)                                                                  \
 	static OS_FAST void free_##suffix(struct kmem_cache *s, void *object)                      \
 	{                                                                                          \
 		char *handle = (char *)s;                                                          \
@@ -35,7 +35,7 @@
 			cache_free_unpushed(s, object);                                            \
 	}
 
-CALLS_FOR_EACH(DEFINE_CALLS, plain)
+CALLS_FOR_EACH(DEFINE_ALLOC, DEFINE_FREE, plain)
 
 /*
  * SLAB_NO_SHEAVES: a section would find nothing. One object goes straight from a slab to the caller
@@ -43,8 +43,7 @@ CALLS_FOR_EACH(DEFINE_CALLS, plain)
  */
 static bool is_plain(const struct kmem_cache *s)
 {
-	return !cache_is_checked(s) && !os_load_relaxed(&s->sheaf.sampled) &&
-	       !slab_has_deferred(&s->sheaf.slab);
+	return !cache_is_checked(s) && !cache_is_sampled(s) && !slab_has_deferred(&s->sheaf.slab);
 }
 
 static void *alloc_no_sheaf(struct kmem_cache *s, gfp_t flags)
@@ -68,7 +67,7 @@ static void free_no_sheaf(struct kmem_cache *s, void *object)
 		return;
 	if (tsan_is_on())
 		cache_tell_freed(s, object);
-	if (is_plain(s) && !guard_range.size) {
+	if (is_plain(s) && !os_load_relaxed(&guard_range.size)) {
 		stat_add(&s->sheaf.slab, STAT_free_slowpath, 1);
 		slab_give(&s->sheaf.slab, &object, 1, cache_free_call(s));
 	} else {
@@ -104,22 +103,15 @@ static void *alloc_strict(struct kmem_cache *s, gfp_t flags)
 	return cache_alloc_node(s, flags, node);
 }
 
-/* Is a free one section? */
-static bool frees_plainly(const struct kmem_cache *s)
+bool cache_frees_plainly(const struct kmem_cache *s)
 {
 	return os.backend == OS_BACKEND_RSEQ && !(s->flags & (SLAB_NO_SHEAVES | CACHE_HARDENED)) &&
 	       !cache_follows_policy();
 }
 
-/* An allocation, too? */
-bool cache_is_plain(const struct kmem_cache *s)
-{
-	return frees_plainly(s) && !(s->flags & DEBUG_SAMPLE);
-}
-
 struct cache_calls cache_base_calls(struct kmem_cache *s)
 {
-	bool sampled = s->flags & DEBUG_SAMPLE;
+	bool sampled = cache_is_sampled(s);
 	struct cache_calls calls = CALLS_FOR(plain, sampled);
 
 	if (tsan_is_on())
@@ -148,25 +140,55 @@ static uint32_t row_word(bool plain, bool charges)
 	return BY_TABLE;
 }
 
-void cache_choose_words(struct kmem_cache *s)
+/* Exchange the word only for its counterpart: the cache may charge, or be being destroyed. */
+static void choose_pop(struct kmem_cache *s)
 {
-	uint32_t accounted = os_load_relaxed(&s->accounted);
+	uint32_t one_way, word;
 
-	os_store_release(&s->words.push_by,
-			 row_word(accounted ? cache_is_plain(s) : frees_plainly(s), accounted));
-	/* Other threads may exchange it: choose_pop(). */
-	if (!accounted || accounted == ACCOUNT_ALL)
-		os_store_release(&s->words.pop_by, row_word(cache_is_plain(s), accounted));
+	do {
+		one_way = os_load_relaxed(&s->sheaf.one_way);
+		word = one_way ? os.id_offset : BY_AHEAD;
+		if (word != BY_TABLE && os_load_relaxed(&s->words.pop_by) == word)
+			os_cmpxchg(&s->words.pop_by, &word, one_way ? BY_AHEAD : os.id_offset);
+		/* Several threads may do this: the fence pairs with the same one in another
+		 * thread. */
+		os_fence();
+	} while (os_load_relaxed(&s->sheaf.one_way) != one_way);
+}
+
+static void choose_words(struct kmem_cache *s, uint32_t accounted)
+{
+	bool plain = cache_frees_plainly(s);
+
+	os_store_release(&s->words.push_by, row_word(plain, accounted));
+	os_store_release(&s->words.pop_by,
+			 row_word(plain && !cache_is_sampled(s), accounted == ACCOUNT_ALL));
+	choose_pop(s);
+}
+
+void cache_choose_again(struct kmem_cache *s)
+{
+	uint32_t accounted;
+	bool sampled;
+
+	do {
+		accounted = os_load_relaxed(&s->accounted);
+		sampled = cache_is_sampled(s);
+		os_store_release(&s->calls.alloc, account_calls(s, cache_base_calls(s)).alloc);
+		choose_words(s, accounted);
+		/* Pairs with the fence of another thread after its change: whoever stores last has
+		 * seen both. */
+		os_fence();
+	} while (os_load_relaxed(&s->accounted) != accounted || cache_is_sampled(s) != sampled);
+	if (cache_is_leaked(s))
+		cache_refuse_allocations(s);
 }
 
 void cache_choose_calls(struct kmem_cache *s)
 {
-	s->calls = account_calls(s, cache_base_calls(s));
+	s->calls.free = account_calls(s, cache_base_calls(s)).free;
 	s->words.area = os.rseq_offset;
-	s->words.pop_by = row_word(cache_is_plain(s), false);
-	cache_choose_words(s);
-	if (cache_is_leaked(s))
-		cache_refuse_allocations(s);
+	cache_choose_again(s);
 #ifdef HAVE_RSEQ
 	s->retires_at_once = os.backend == OS_BACKEND_RSEQ && !cache_is_hardened(s);
 #endif
@@ -188,22 +210,6 @@ static void free_destroyed(struct kmem_cache *s, void *object)
 		  "kmem_cache_free(%p, %p): this cache was destroyed; the pointer is ignored. "
 		  "Destroy the cache after its last use",
 		  (void *)s, object);
-}
-
-/* Exchange the word only for its counterpart: the cache may charge, or be being destroyed. */
-static void choose_pop(struct kmem_cache *s)
-{
-	uint32_t one_way, word;
-
-	do {
-		one_way = os_load_relaxed(&s->sheaf.one_way);
-		word = one_way ? os.id_offset : BY_AHEAD;
-		if (word != BY_TABLE && os_load_relaxed(&s->words.pop_by) == word)
-			os_cmpxchg(&s->words.pop_by, &word, one_way ? BY_AHEAD : os.id_offset);
-		/* Several threads may do this: the fence pairs with the same one in another
-		 * thread. */
-		os_fence();
-	} while (os_load_relaxed(&s->sheaf.one_way) != one_way);
 }
 
 OS_COLD void cache_flow_changed(struct kmem_cache *s)
