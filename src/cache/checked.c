@@ -14,12 +14,13 @@
 #include "cache/account.h"
 #include "cache/paths.h"
 #include "cache/reclaim.h"
+#include "debug/profile.h"
 #include "percpu/percpu.h"
 #include "slab/stat.h"
 
 void *cache_alloc_guarded(struct kmem_cache *s)
 {
-	void *object = guard_alloc(&s->sheaf.slab, os_options.profile && !cache_is_guarded(s));
+	void *object = guard_alloc(&s->sheaf.slab, profile_is_on() && !cache_is_guarded(s));
 
 	stat_add(&s->sheaf.slab, STAT_alloc_slowpath, object != NULL);
 	return object;

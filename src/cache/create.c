@@ -7,6 +7,7 @@
 #include "cache/housekeeping.h"
 #include "cache/list.h"
 #include "cache/publish.h"
+#include "cache/sampling.h"
 #include "cache/sizes.h"
 #include "os/sized.h"
 #include "percpu/barn/barn.h"
@@ -166,7 +167,7 @@ static bool lay_out(struct kmem_cache *s, size_t size, const struct kmem_cache_a
 				     : slab_cache_init(&s->sheaf.slab, &request)))
 		return false;
 	s->sheaf.slab.counted = os.counting ? s : NULL;
-	s->sheaf.sampled = (s->flags & DEBUG_SAMPLE) != 0;
+	s->sheaf.sampled = sampling_wanted(s);
 	capacity = first_capacity(s, args, by_options);
 	if (!sheaf_cache_init(&s->sheaf, s, capacity)) {
 		debug_cache_exit(&s->sheaf.slab);
@@ -207,7 +208,7 @@ static struct kmem_cache *make_cache(const char *name, size_t size,
 	s->flags = flags | hardened_flags(flags, args->ctor);
 	/* Caches of secrets are hardened without an option: from the first one on, slow calls look
 	 * at the cache first. Bulk calls do so for samples, too. */
-	if (s->flags & (CACHE_HARDENED | DEBUG_SAMPLE) && !os_watched())
+	if ((s->flags & CACHE_HARDENED || sampling_wanted(s)) && !os_watched())
 		os_store_relaxed(&os.watched, 1);
 	s->nr_names = 1;
 	s->id = ++caches.nr_made;
@@ -250,8 +251,6 @@ static slab_flags_t with_debug(const char *name, slab_flags_t flags)
 {
 	slab_flags_t wanted = debug_flags_of(name, flags);
 
-	if (os_options.profile && !(flags & SLAB_SECRET))
-		wanted |= DEBUG_SAMPLE;
 	/* Readers may look at the cache's free objects: no access faults, but calls are checked. */
 	if (flags & SLAB_TYPESAFE_BY_RCU) {
 		if (wanted & DEBUG_GUARD)
@@ -288,7 +287,7 @@ static struct kmem_cache *create(const char *name, size_t size, struct kmem_cach
 		os_lock(&caches.lock);
 	else if (!os_trylock(&caches.lock))
 		return NULL;
-	if (flags & (DEBUG_GUARD | DEBUG_SAMPLE))
+	if (flags & (DEBUG_GUARD | DEBUG_SAMPLE) || profile_is_on())
 		guard_begin();
 	warn_name_in_use(name);
 	if (mergeable(args, flags))

@@ -13,6 +13,7 @@
 
 #include "cache/account.h"
 #include "cache/block.h"
+#include "debug/profile.h"
 
 static char name[] = "kmalloc-large";
 
@@ -51,7 +52,7 @@ static size_t class_of_block(size_t size)
 
 uint32_t large_take_record(void *block)
 {
-	uint32_t *word = os_unlikely(guard_range.size) ? map_word(block) : NULL;
+	uint32_t *word = os_unlikely(os_load_relaxed(&guard_range.size)) ? map_word(block) : NULL;
 
 	return word ? os_exchange(word, 0) : 0;
 }
@@ -70,7 +71,7 @@ void large_sample(void *block, size_t asked)
 {
 	size_t class = class_of_block(large_roundup(asked));
 
-	if (os_unlikely(os_options.profile) && sample_is_taken(class))
+	if (os_unlikely(profile_is_on()) && sample_is_taken(class))
 		large_put_record(block,
 				 guard_record(&kmalloc_large.sheaf.slab, block, class, asked));
 }

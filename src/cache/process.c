@@ -202,6 +202,8 @@ static __attribute__((destructor(101))) void at_exit(void)
 		stats_at_exit();
 	if (os_options.leaks && os_load_acquire(&caches.ready))
 		leaks_at_exit();
+	if (os_options.profile_leaks && os_load_acquire(&caches.ready))
+		profile_leaks_at_exit();
 	/* Nobody will take the objects in quarantine and find that something was written to
 	 * them. */
 	if (quarantine_bytes()) {

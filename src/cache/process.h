@@ -22,6 +22,8 @@ void stats_begin(void);
 void stats_at_exit(void);
 /* At exit, with SHEAF_OPTIONS=leaks: report caches with objects in use. */
 void leaks_at_exit(void);
+/* The same with SHEAF_OPTIONS=profile_leaks, by samples; in profile.c. */
+void profile_leaks_at_exit(void);
 
 /* --- in src/kmalloc/ mempool_make.c ----------------------------------------------------------- */
 

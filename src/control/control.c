@@ -10,6 +10,7 @@
  *   trim                                       sheaf_trim(0), but for shrinkers: the call that
  *                                              answers may hold the program's locks
  *   debug [+T|-T|+A|-A|+Q|-Q]... [TAB NAME]   switch letters of checked caches, and list these
+ *   profile [on [BYTES]|off]                   switch the heap profile, and list its raw samples
  *   tune [SETTING=N]... [TAB NAME]            change settings, and list them: tune.c
  *
  * An answer is "ok", with a file, or "error WHY". tools/sheaf_tool/control.py asks.
@@ -32,6 +33,7 @@
 #include "cache/list.h"
 #include "cache/publish.h"
 #include "cache/reclaim.h"
+#include "cache/sampling.h"
 #include "cache/verify.h"
 #include "control/question.h"
 #include "debug/slab_debug.h"
@@ -169,6 +171,34 @@ static void debug(struct question *question)
 				  "SHEAF_OPTIONS=slab_debug";
 }
 
+static void switch_profile(struct question *question)
+{
+	const char *what = question->words + strlen("profile ");
+	unsigned long long mean = PROFILE_MEAN;
+	char more;
+
+	if (!strcmp(what, "off"))
+		sampling_end();
+	else if ((strcmp(what, "on") &&
+		  (strncmp(what, "on ", 3) || sscanf(what + 3, "%10llu%c", &mean, &more) != 1)) ||
+		 mean < PROFILE_LEAST || mean > PROFILE_MOST)
+		question->error =
+			"profile [on [BYTES]|off]: one sample in 4096 to 1073741824 bytes";
+	else if (!sampling_begin((uint32_t)mean))
+		question->error = "no memory for samples";
+}
+
+static void show_profile(struct question *question)
+{
+	if (strchr(question->words, ' '))
+		switch_profile(question);
+	if (!question->error && !profile_began())
+		question->error = "it takes no samples; ask for profile on, or start it with "
+				  "SHEAF_OPTIONS=profile";
+	if (!question->error)
+		profile_print_json(question->out);
+}
+
 static void find_answer(struct question *question)
 {
 	size_t length = strcspn(question->words, " ");
@@ -182,6 +212,7 @@ static void find_answer(struct question *question)
 	ANSWER("stats", show_stats);
 	ANSWER("trim", return_memory);
 	ANSWER("debug", debug);
+	ANSWER("profile", show_profile);
 	ANSWER("tune", question_tune);
 #undef ANSWER
 	question->error = "it does not know this question: another version of libsheaf?";

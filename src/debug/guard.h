@@ -59,7 +59,10 @@ extern struct guard_range guard_range __attribute__((visibility("hidden")));
 
 static inline bool guard_is_ours(const void *address)
 {
-	return (uintptr_t)address - (uintptr_t)guard_range.base < guard_range.size;
+	/* In this order: the range may be reserved just now. */
+	size_t size = os_load_acquire(&guard_range.size);
+
+	return (uintptr_t)address - (uintptr_t)guard_range.base < size;
 }
 
 /* --- guard.c ---------------------------------------------------------------------------------- */

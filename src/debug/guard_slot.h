@@ -3,7 +3,8 @@
  * The slots of guarded objects, for the files that implement guard.h. guard.h has their picture,
  * states and invariants. The notes of all slots are in a table of their own.
  *
- * Locks: none. Callers: src/debug/guard*.c, traces.c; src/cache/debugger.c.
+ * Locks: none. Callers: src/debug/guard*.c, traces.c; src/cache/debugger.c;
+ * src/stats/profile.c.
  */
 #ifndef SHEAF_DEBUG_GUARD_SLOT_H
 #define SHEAF_DEBUG_GUARD_SLOT_H

@@ -7,7 +7,7 @@
 
 #include "debug/sample.h"
 #include "os/assert.h"
-#include "os/atomic.h"
+#include "os/machine.h"
 #include "os/memory.h"
 
 #define BUCKETS	   4096u
@@ -18,13 +18,23 @@ static struct {
 	size_t used;
 	uint64_t left_out;
 	uint64_t live, peak; /* bytes that the samples in use stand for; the most of them */
+	uint32_t began;	     /* in ms, with this mean */
+	uint32_t mean;
 	struct profile_row *buckets[BUCKETS];
 } profile OS_LARGE;
 
 void profile_begin(void)
 {
+	if (profile.mean != os_options.sample)
+		os_store_relaxed(&profile.began, os_now_ms() | 1);
+	profile.mean = os_options.sample;
 	if (!profile.rows)
 		os_store_release(&profile.rows, os_map(ROWS_BYTES));
+}
+
+uint32_t profile_began(void)
+{
+	return os_load_relaxed(&profile.began);
 }
 
 void profile_leave_out(void)
@@ -40,7 +50,7 @@ uint64_t profile_left_out(void)
 static uint64_t hash_of(const char *name, size_t size, const uintptr_t *ip, uint32_t n)
 {
 	const uint64_t odd = UINT64_C(0x9e3779b97f4a7c15);
-	uint64_t hash = size * odd + n;
+	uint64_t hash = (size * odd + n) ^ os_load_relaxed(&os_options.sample);
 
 	for (uint32_t i = 0; i < n; i++)
 		hash = ((hash ^ ip[i]) * odd) ^ hash >> 32;
@@ -53,6 +63,7 @@ static bool is_row_of(const struct profile_row *row, uint64_t hash, const char *
 		      const uintptr_t *ip, uint32_t n)
 {
 	return row->hash == hash && row->size == size && row->n == n &&
+	       row->mean == os_load_relaxed(&os_options.sample) &&
 	       !strncmp(row->name, name, PROFILE_NAME - 1) && !memcmp(row->ip, ip, n * sizeof(*ip));
 }
 
@@ -80,6 +91,7 @@ static struct profile_row *make_row(const char *name, size_t size, const uintptr
 	row = (struct profile_row *)(void *)(profile.rows + at);
 	snprintf(row->name, sizeof(row->name), "%s", name);
 	row->size = size;
+	row->mean = os_load_relaxed(&os_options.sample);
 	row->weight = sample_weight(size);
 	row->n = n;
 	memcpy(row->ip, ip, n * sizeof(*ip));

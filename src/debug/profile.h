@@ -7,7 +7,7 @@
  *
  * A sample is an object that was drawn by its bytes (sample.h): its class of c bytes is drawn with
  * chance 1 - exp(-c / mean). So a reader estimates a row's objects as its samples by that chance.
- * Sums are of the bytes that the program asked for.
+ * Sums are of the bytes that the program asked for. If the mean changes, there are other rows.
  *
  * Samples are objects of caches, in slots of guard.h, and large blocks, which have records there. A
  * block that is resized within its class is the same sample, of another size; one that is moved was
@@ -37,6 +37,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "os/atomic.h"
+#include "os/options/options.h"
+
 #define PROFILE_DEPTH 128u
 #define PROFILE_NAME  32u
 
@@ -54,11 +57,20 @@ struct profile_row {
 	char name[PROFILE_NAME];   /* of the cache, cut off */
 	size_t size;		   /* of its objects */
 	uint32_t n;		   /* of the stack */
+	uint32_t mean;		   /* one sample in so many bytes */
+	uint32_t number;	   /* for who prints the rows; 0: none yet */
 	uintptr_t ip[];
 };
 
-/* Samples are taken from now on. */
+static inline bool profile_is_on(void)
+{
+	return os_load_relaxed(&os_options.profile);
+}
+
+/* Samples are taken from now on, one in os_options.sample bytes. */
 void profile_begin(void);
+/* Since when samples were so frequent, in ms; 0: there are none. */
+uint32_t profile_began(void);
 /* A sample of this class, for a request of this many bytes, was allocated by this stack. NULL:
  * there is no memory for another row. */
 struct profile_row *profile_allocated(const char *name, size_t size, size_t asked,

@@ -52,7 +52,9 @@ static double draw_distance(void)
  * sample. */
 static double part_of_mean(size_t size)
 {
-	return os_options.sample > 1 ? (double)size / os_options.sample : 100;
+	uint32_t mean = os_load_relaxed(&os_options.sample);
+
+	return mean > 1 ? (double)size / mean : 100;
 }
 
 /* Geometric, as an exponential rounded up is. */

@@ -138,6 +138,9 @@ void stats_print_prometheus(struct out *out, const struct stats *stats);
 /* In json.c: an array of objects. */
 void groups_print_json(struct out *out, const struct group_table *table);
 
+/* In profile.c: the raw samples of the heap profile. */
+void profile_print_json(struct out *out);
+
 /* In traces.c: those of the caches that know users and that pass the filter, unless it is NULL.
  * Returns how many these are, or a negative error number. */
 typedef bool traces_filter(const void *data, const struct kmem_cache *s);

@@ -66,7 +66,8 @@ static void *ask_all(void *s)
 {
 	static const char *const questions[] = {
 		"traces alloc text\n", "traces free json\n", "validate\n",     "groups\n",
-		"debug +T\n",	       "debug -T\n",	     "tune decay=5\n", "tune limit=0\t*\n"};
+		"debug +T\n",	       "debug -T\n",	     "tune decay=5\n", "tune limit=0\t*\n",
+		"profile on 4096\n",   "profile\n",	     "profile off\n"};
 	int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
 	char answer[32];
 

@@ -31,7 +31,6 @@ const struct os_option os_option_table[OS_NR_OPTIONS] = {OS_OPTIONS(SWITCH, NUMB
 
 /* As many as the kernel has. */
 #define HARDENED_KMALLOC_CACHES 16
-#define PROFILE_MEAN		(512u << 10)
 #define TINY_MAX_ORDER		1
 
 static bool is_given(const bool *given, const uint32_t *value)
@@ -88,7 +87,7 @@ static void apply_presets(const bool *given)
 		if (!o->random_kmalloc_caches)
 			o->random_kmalloc_caches = HARDENED_KMALLOC_CACHES;
 	}
-	if (o->profile_mean)
+	if (o->profile_mean || o->profile_leaks)
 		o->profile = 1;
 	if (o->profile && !is_given(given, &o->sample))
 		o->sample = o->profile_mean ? o->profile_mean : PROFILE_MEAN;

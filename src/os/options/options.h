@@ -41,6 +41,11 @@
 #define OS_LETTERS			 OS_DEBUG_LETTERS(OS_LETTER)
 #define OS_USUAL_LETTERS		 "FZPU" /* of a block without letters */
 
+/* Bytes for one sample of the heap profile: the default, and the limits of `profile=`. */
+#define PROFILE_MEAN  524288
+#define PROFILE_LEAST 4096
+#define PROFILE_MOST  (1 << 30)
+
 /* Only in builds with benchmarks and in the simulator: other designs, for comparison. */
 #ifdef SHEAF_BENCH
 #define OS_BENCH_OPTIONS(OPTION)                                                                   \
@@ -77,6 +82,8 @@
 	       "with slab_debug=S, guard one object in N bytes on average")                        \
 	SWITCH(profile, "profile", "sample allocations for a heap profile, one in 524288 bytes")   \
 	NUMBER(profile_mean, "profile=", 4096, 1 << 30, 0, "the same, one in N bytes on average")  \
+	SWITCH(profile_leaks, "profile_leaks",                                                     \
+	       "the same, and report at exit what samples have in use, by stack")                  \
 	NUMBER(quarantine, "slab_quarantine=", 1, 1 << 20, 0,                                      \
 	       "with slab_debug=Q, keep N MiB of freed objects in quarantine")                     \
 	NUMBER(failslab_probability, "failslab_probability=", 0, 100, 1,                           \
@@ -90,7 +97,7 @@
 	       "make N of them fail, from that one on; 0: all")                                    \
 	SWITCH(leaks, "leaks", "report objects that are in use at exit")                           \
 	SWITCH(tiny, "slub_tiny", "use little memory: no sheaves, no empty slabs kept")            \
-	SWITCH(control, "control", "answer `sheaf debug`, `leaks`, `tune` and `info --validate`")  \
+	SWITCH(control, "control", "answer `sheaf debug`, `leaks`, `tune`, `profile` and others")  \
 	SWITCH(strict_numa, "slab_strict_numa", "follow the memory policy for each object")        \
 	NUMBER(max_order, "slab_max_order=", 0, 9, 3, "slabs of at most 2^N pages")                \
 	NUMBER(min_order, "slab_min_order=", 0, 9, 0, "slabs of at least 2^N pages")               \

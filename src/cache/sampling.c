@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: MIT */
+/* Switches sampling in all caches; see sampling.h. */
+#include "cache/sampling.h"
+
+#include "cache/list.h"
+#include "cache/paths.h"
+#include "percpu/drain.h"
+
+/* A cache that is made meanwhile looks at the same words, after the list's lock was taken. */
+static void follow(void)
+{
+	for (struct kmem_cache *s = list_next(NULL); s; s = list_next(s)) {
+		bool sampled = sampling_wanted(s);
+
+		if (!sampled && !cache_is_sampled(s))
+			continue;
+		os_store_relaxed(&s->sheaf.sampled, sampled);
+		os_fence();
+		if (sampled) /* SAMPLING-P1 */
+			sheaf_drain(&s->sheaf);
+		cache_choose_again(s);
+	}
+}
+
+bool sampling_begin(uint32_t mean)
+{
+	bool possible;
+
+	housekeeping_lock();
+	os_lock(&caches.lock);
+	os_store_relaxed(&os_options.sample, mean);
+	os_store_relaxed(&os_options.profile, 1);
+	guard_begin();
+	profile_begin();
+	possible = guard_range.size;
+	if (!possible)
+		os_store_relaxed(&os_options.profile, 0);
+	os_unlock(&caches.lock);
+	os_store_relaxed(&os.watched, 1); /* bulk calls look for samples */
+	if (possible)
+		follow();
+	housekeeping_unlock();
+	return possible;
+}
+
+void sampling_end(void)
+{
+	housekeeping_lock();
+	os_store_relaxed(&os_options.profile, 0);
+	follow();
+	housekeeping_unlock();
+}

@@ -1,0 +1,421 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The heap profile of a running process, through its control socket: on, off, with another mean,
+ * also while threads allocate; the raw samples that it answers with. Random numbers are seeded; the
+ * bounds are five standard deviations.
+ */
+#include <pthread.h>
+#include <sheaf/group.h>
+#include <sheaf/kmalloc.h>
+#include <sheaf/slab.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "kit/cache.h"
+#include "kit/capture.h"
+#include "kit/check.h"
+#include "kit/control.h"
+#include "kit/hooks.h"
+#include "kit/needs.h"
+#include "kit/process.h"
+#include "kit/unit.h"
+
+#define MEAN	4096
+#define SIZE	64
+#define MANY	40000
+#define LARGE	(3u << 20)
+#define TEXT	(4u << 20)
+#define THREADS 3
+
+static struct kmem_cache *asked; /* each of its calls is slow */
+static char text[TEXT];
+
+/* The line that answers; `text` has the file. */
+static const char *ask(const char *question)
+{
+	static char line[256];
+	char control[CMSG_SPACE(sizeof(int))];
+	struct iovec part = {line, sizeof(line) - 1};
+	struct msghdr message = {.msg_iov = &part,
+				 .msg_iovlen = 1,
+				 .msg_control = control,
+				 .msg_controllen = sizeof(control)};
+	int peer = connect_to_self(), file;
+	ssize_t length;
+
+	CHECK(send(peer, question, strlen(question), 0) == (ssize_t)strlen(question));
+	do {
+		kmem_cache_free(asked, kmem_cache_alloc(asked, GFP_KERNEL));
+		length = recvmsg(peer, &message, MSG_DONTWAIT);
+	} while (length < 0);
+	line[length] = '\0';
+	*text = '\0';
+	if (message.msg_controllen) {
+		memcpy(&file, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof(file));
+		length = pread(file, text, TEXT - 1, 0);
+		CHECK(length >= 0 && length < TEXT - 1);
+		text[length] = '\0';
+		close(file);
+	}
+	close(peer);
+	return line;
+}
+
+static void ask_well(const char *question)
+{
+	const char *line = ask(question);
+
+	if (strcmp(line, "ok\n"))
+		fail_msg("%s: %s", question, line);
+}
+
+static uint64_t number_after(const char *at, const char *key)
+{
+	const char *found = strstr(at, key);
+
+	CHECK(found);
+	return strtoull(found + strlen(key), NULL, 10);
+}
+
+/* The sum of a number over the rows of a cache. */
+static uint64_t sum(const char *cache, const char *key)
+{
+	char row[64];
+	uint64_t n = 0;
+
+	snprintf(row, sizeof(row), "\"cache\":\"%s\"", cache);
+	for (const char *at = strstr(text, row); at; at = strstr(at + 1, row))
+		n += number_after(at, key);
+	return n;
+}
+
+static uint64_t square(int64_t n)
+{
+	return (uint64_t)(n * n);
+}
+
+/* n allocations of SIZE bytes: this many samples? The variance is not above the mean. */
+static void were_sampled(uint64_t samples, unsigned int n, unsigned int mean)
+{
+	int64_t expected = (int64_t)n * SIZE / mean;
+
+	if (square((int64_t)samples - expected) > 25 * (uint64_t)expected)
+		fail_msg("%d samples, not %d", (int)samples, (int)expected);
+}
+
+static void use_pairs(struct kmem_cache *s, unsigned int n)
+{
+	while (n--)
+		kmem_cache_free(s, kmem_cache_alloc(s, GFP_KERNEL));
+}
+
+static void off_at_first(void **state)
+{
+	static const char *const wrong[] = {"profile on 4095\n",	"profile on 1073741825\n",
+					    "profile on 12345678901\n", "profile on -1\n",
+					    "profile on x\n",		"profile on 4096 x\n",
+					    "profile maybe\n",		"profile on4096\n"};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(wrong) / sizeof(*wrong); i++)
+		assert_string_equal(ask(wrong[i]), "error profile [on [BYTES]|off]: one sample in "
+						   "4096 to 1073741824 bytes\n");
+	assert_string_equal(ask("profile\n"), "error it takes no samples; ask for profile on, or "
+					      "start it with SHEAF_OPTIONS=profile\n");
+	assert_string_equal(ask("profile off\n"), "error it takes no samples; ask for profile on, "
+						  "or start it with SHEAF_OPTIONS=profile\n");
+}
+
+static void switch_for(slab_flags_t flags)
+{
+	const char *name = flags ? "bare" : "pairs";
+	struct kmem_cache *s = make(name, SIZE, flags);
+	uint64_t all;
+
+	use_pairs(s, 100);
+	ask_well("profile on 4096\n");
+	hook_seed_samples(1);
+	assert_int_equal(number_after(text, "{\"profile\":"), 1);
+	assert_int_equal(number_after(text, "\"mean\":"), MEAN);
+	assert_int_equal(number_after(text, "\"full\":"), 0);
+	assert_non_null(strstr(text, "\"on\":true,"));
+	use_pairs(s, MANY);
+	ask_well("profile\n");
+	all = sum(name, "\"all\":[");
+	were_sampled(all, MANY, MEAN);
+	assert_int_equal(sum(name, "\"freed\":"), all);
+	assert_int_equal(sum(name, "\"live\":["), 0);
+	assert_int_equal(sum(name, "\"size\":") % SIZE, 0);
+	ask_well("profile off\n");
+	assert_non_null(strstr(text, "\"on\":false,"));
+	use_pairs(s, MANY);
+	ask_well("profile\n");
+	assert_int_equal(sum(name, "\"all\":["), all);
+	ask_well("profile on 4096\n");
+	use_pairs(s, MANY);
+	ask_well("profile off\n");
+	were_sampled(sum(name, "\"all\":[") - all, MANY, MEAN);
+	assert_int_equal(kmem_cache_verify(s), 0);
+	kmem_cache_destroy(s);
+}
+
+/* SAMPLING-P1: in steady pairs, on one sheaf that was in its slot before. And without sheaves. */
+static void on_and_off(void **state)
+{
+	(void)state;
+	switch_for(0);
+	switch_for(SLAB_NO_SHEAVES);
+}
+
+/* How many of [BYTES, row, thread, ms] there are for rows of this cache. */
+static unsigned int listed(const char *cache)
+{
+	const char *rows = strstr(text, "\"rows\":["), *at = strstr(text, "\"samples\":[");
+	unsigned int n = 0;
+	char row[64];
+
+	snprintf(row, sizeof(row), "\"cache\":\"%s\"", cache);
+	while ((at = strchr(at + 1, '\n')) != NULL && at[1] == '[') {
+		unsigned int bytes, number, thread, when;
+		const char *found;
+		char head[32];
+
+		CHECK(sscanf(at + 1, "[%u,%u,%u,%u]", &bytes, &number, &thread, &when) == 4);
+		snprintf(head, sizeof(head), "\n{\"stack\":%u,", number);
+		found = strstr(rows, head);
+		CHECK(found);
+		n += !strncmp(found + strlen(head), row, strlen(row));
+		if (!strncmp(found + strlen(head), row, strlen(row)))
+			CHECK(bytes == SIZE && thread);
+	}
+	return n;
+}
+
+/* Samples that are freed when the profile is off. */
+static void freed_later(void **state)
+{
+	static void *objects[MANY];
+	struct kmem_cache *before = make("before", SIZE, 0), *during, *after;
+	uint64_t live, bytes, newer;
+
+	(void)state;
+	ask_well("profile on 4096\n");
+	during = make("during", SIZE, 0);
+	hook_seed_samples(2);
+	for (unsigned int i = 0; i < MANY; i++)
+		objects[i] = kmem_cache_alloc(i % 2 ? before : during, GFP_KERNEL);
+	ask_well("profile off\n");
+	after = make("after", SIZE, 0);
+	live = sum("before", "\"live\":[");
+	newer = sum("during", "\"live\":[");
+	bytes = sum("before", "\"size\":");
+	were_sampled(live, MANY / 2, MEAN);
+	were_sampled(newer, MANY / 2, MEAN);
+	assert_true(bytes);
+	assert_int_equal(listed("before"), live);
+	assert_int_equal(listed("during"), newer);
+	use_pairs(after, MANY);
+	for (unsigned int i = 0; i < MANY; i++)
+		kmem_cache_free(i % 2 ? before : during, objects[i]);
+	ask_well("profile\n");
+	assert_int_equal(sum("before", "\"live\":["), 0);
+	assert_int_equal(sum("during", "\"live\":["), 0);
+	assert_int_equal(sum("during", "\"freed\":"), newer);
+	assert_int_equal(sum("after", "\"all\":["), 0);
+	assert_int_equal(listed("before") + listed("during"), 0);
+	assert_true(all_freed(before) && all_freed(during));
+	kmem_cache_destroy(before);
+	kmem_cache_destroy(during);
+	kmem_cache_destroy(after);
+}
+
+/* Each of them is a sample. */
+static void large_blocks(void **state)
+{
+	void *blocks[4];
+
+	(void)state;
+	blocks[0] = kmalloc(LARGE, GFP_KERNEL);
+	ask_well("profile on 4096\n");
+	for (int i = 1; i < 4; i++)
+		assert_non_null(blocks[i] = kmalloc(LARGE, GFP_KERNEL));
+	kfree(blocks[1]);
+	ask_well("profile off\n");
+	assert_int_equal(sum("kmalloc-large", "\"live\":["), 2);
+	assert_int_equal(sum("kmalloc-large", "\"live\":[2,"), 2 * (uint64_t)LARGE);
+	kfree(blocks[0]);
+	kfree(blocks[2]);
+	ask_well("profile\n");
+	assert_int_equal(sum("kmalloc-large", "\"live\":["), 1);
+	kfree(blocks[3]);
+	ask_well("profile\n");
+	assert_int_equal(sum("kmalloc-large", "\"live\":["), 0);
+	assert_int_equal(sum("kmalloc-large", "\"freed\":"), 3);
+}
+
+/* Samples that were taken with another mean are not listed. */
+static void another_mean(void **state)
+{
+	struct kmem_cache *s = make("mean", SIZE, 0);
+
+	(void)state;
+	ask_well("profile on 4096\n");
+	use_pairs(s, MANY);
+	ask_well("profile on 8192\n");
+	hook_seed_samples(3);
+	assert_int_equal(sum("mean", "\"all\":["), 0);
+	use_pairs(s, 2 * MANY);
+	ask_well("profile off\n");
+	assert_int_equal(number_after(text, "\"mean\":"), 8192);
+	were_sampled(sum("mean", "\"all\":["), 2 * MANY, 8192);
+	kmem_cache_destroy(s);
+}
+
+static void charged_objects(void **state)
+{
+	struct kmem_group *g = kmem_group_create("payer", NULL, NULL);
+	struct kmem_cache *s = make("charged", SIZE, SLAB_ACCOUNT), *late = make("late", SIZE, 0);
+	static void *objects[MANY];
+
+	(void)state;
+	assert_non_null(g);
+	assert_null(kmem_group_set_current(g));
+	for (int round = 0; round < 4; round++) {
+		ask_well(round % 2 ? "profile off\n" : "profile on 4096\n");
+		for (unsigned int i = 0; i < MANY; i++) {
+			struct kmem_cache *from = i % 2 ? s : late;
+
+			if (round)
+				kmem_cache_free(from, objects[i]);
+			objects[i] = kmem_cache_alloc(from, GFP_KERNEL | __GFP_ACCOUNT);
+			assert_non_null(objects[i]);
+		}
+		if (round == 1)
+			were_sampled(sum("charged", "\"all\":["), MANY / 2, MEAN);
+		assert_int_equal(kmem_group_verify(), 0);
+	}
+	for (unsigned int i = 0; i < MANY; i++)
+		kmem_cache_free(i % 2 ? s : late, objects[i]);
+	assert_int_equal(kmem_group_verify(), 0);
+	kmem_cache_destroy(s);
+	kmem_cache_destroy(late);
+	kmem_group_restore_current(NULL);
+	kmem_group_put(g);
+}
+
+/* --- threads ---------------------------------------------------------------------------------- */
+
+static uint32_t stop;
+
+static void *allocate(void *s)
+{
+	void *objects[200];
+
+	while (!__atomic_load_n(&stop, __ATOMIC_RELAXED)) {
+		for (int i = 0; i < 200; i++)
+			CHECK((objects[i] = kmem_cache_alloc(s, GFP_KERNEL)) != NULL);
+		for (int i = 0; i < 200; i++)
+			kmem_cache_free(s, objects[i]);
+	}
+	return NULL;
+}
+
+static void while_threads_allocate(void **state)
+{
+	struct kmem_cache *s = make("threads", SIZE, 0);
+	pthread_t threads[THREADS];
+
+	(void)state;
+	for (int i = 0; i < THREADS; i++)
+		CHECK(!pthread_create(&threads[i], NULL, allocate, s));
+	for (int i = 0; i < 10; i++) {
+		ask_well("profile on 4096\n");
+		ask_well("profile off\n");
+	}
+	__atomic_store_n(&stop, 1, __ATOMIC_RELAXED);
+	for (int i = 0; i < THREADS; i++)
+		pthread_join(threads[i], NULL);
+	ask_well("profile\n");
+	assert_int_equal(sum("threads", "\"live\":["), 0);
+	assert_int_equal(sum("threads", "\"freed\":"), sum("threads", "\"all\":["));
+	assert_int_equal(kmem_cache_verify(s), 0);
+	assert_true(all_freed(s));
+	kmem_cache_destroy(s);
+}
+
+/* --- at exit ---------------------------------------------------------------------------------- */
+
+static struct capture captured;
+
+/* The part of this name, in a new image of the program. */
+static void leave_objects(void)
+{
+	struct kmem_cache *few = make("few", 1024, 0), *most = make("most", 4096, 0);
+
+	for (int i = 0; i < 1000; i++)
+		CHECK(kmem_cache_alloc(few, GFP_KERNEL) && kmem_cache_alloc(most, GFP_KERNEL));
+}
+
+static void leave(void)
+{
+	CHECK(setenv("SHEAF_OPTIONS", "profile_leaks;profile=4096", 1) == 0);
+	start_again("leave");
+}
+
+static void are_near(unsigned long long found, unsigned long long expected)
+{
+	assert_in_range(found, expected * 3 / 4, expected * 5 / 4);
+}
+
+/* 1000 objects of 4096 bytes give 632 samples, and their estimate has an error of 3 %. */
+static void leaks_are_reported_at_exit(void **state)
+{
+	unsigned long long bytes, objects, samples;
+	const char *few, *most;
+	int status;
+
+	(void)state;
+	capture_begin(&captured);
+	status = in_child(leave);
+	capture_end(&captured);
+	needs_image(status);
+	assert_int_equal(status, 0);
+	most = strstr(captured.text, "libsheaf: LEAK most: about ");
+	few = strstr(captured.text, "libsheaf: LEAK few: about ");
+	assert_true(most && few && most < few);
+	assert_int_equal(sscanf(most,
+				"libsheaf: LEAK most: about %llu bytes in %llu objects in use "
+				"at exit, by %llu samples of this stack:\n",
+				&bytes, &objects, &samples),
+			 3);
+	are_near(bytes, 4096000);
+	are_near(objects, 1000);
+	are_near(samples, 632);
+	assert_int_equal(
+		sscanf(captured.text, "libsheaf: LEAK: about %llu bytes in use at exit", &bytes),
+		1);
+	are_near(bytes, 4096000 + 1024000);
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(off_at_first),
+		cmocka_unit_test(on_and_off),
+		cmocka_unit_test(freed_later),
+		cmocka_unit_test(large_blocks),
+		cmocka_unit_test(another_mean),
+		cmocka_unit_test(charged_objects),
+		cmocka_unit_test(while_threads_allocate),
+		cmocka_unit_test(leaks_are_reported_at_exit),
+	};
+
+	(void)argv;
+	if (argc > 1) {
+		leave_objects();
+		return 0;
+	}
+	asked = kmem_cache_create("asked", SIZE, NULL, SLAB_STORE_USER);
+	return asked ? cmocka_run_group_tests(tests, NULL, NULL) : 1;
+}
