@@ -5,6 +5,7 @@
 #include "cache/cache.h"
 #include "cache/process.h"
 #include "cache/reclaim.h"
+#include "cache/sampling.h"
 #include "os/pressure.h"
 #include "os/thread.h"
 #include "page/page.h"
@@ -156,6 +157,7 @@ static void background(void)
 			more = do_round(now);
 			housekeeping_unlock();
 		}
+		sampling_see_tracers();
 		reclaim_if_above_soft(GFP_KERNEL);
 		os_report_kept();
 		control_look_if_on();
@@ -191,6 +193,7 @@ void housekeep(void)
 		catch_up(now, now - last);
 	}
 	housekeeping_unlock();
+	sampling_see_tracers();
 }
 
 void housekeeping_lock(void)

@@ -22,14 +22,14 @@ static void follow(void)
 	}
 }
 
-bool sampling_begin(uint32_t mean)
+bool sampling_begin(uint32_t mean, uint32_t by)
 {
 	bool possible;
 
 	housekeeping_lock();
 	os_lock(&caches.lock);
 	os_store_relaxed(&os_options.sample, mean);
-	os_store_relaxed(&os_options.profile, 1);
+	os_store_relaxed(&os_options.profile, by);
 	guard_begin();
 	profile_begin();
 	possible = guard_range.size;
@@ -49,4 +49,15 @@ void sampling_end(void)
 	os_store_relaxed(&os_options.profile, 0);
 	follow();
 	housekeeping_unlock();
+}
+
+void sampling_see_tracers(void)
+{
+	uint32_t by = os_load_relaxed(&os_options.profile);
+
+	if (!by && profile_is_watched())
+		sampling_begin(os_options.profile_mean ? os_options.profile_mean : PROFILE_MEAN,
+			       PROFILE_WATCHED);
+	else if (by == PROFILE_WATCHED && !profile_is_watched())
+		sampling_end();
 }

@@ -27,8 +27,11 @@ static inline bool sampling_wanted(const struct kmem_cache *s)
 	       (profile_is_on() && !(s->flags & (SLAB_TYPESAFE_BY_RCU | SLAB_SECRET)));
 }
 
-/* Switch the heap profile on, with one sample in `mean` bytes, or off. False: no memory. */
-bool sampling_begin(uint32_t mean);
+/* Switch the heap profile on, with one sample in `mean` bytes (`by`: profile.h), or off. False: no
+ * memory. */
+bool sampling_begin(uint32_t mean, uint32_t by);
 void sampling_end(void);
+/* Switch it on if tracers watch its probes, and off if those that did are gone. */
+void sampling_see_tracers(void);
 
 #endif

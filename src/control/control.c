@@ -184,7 +184,7 @@ static void switch_profile(struct question *question)
 		 mean < PROFILE_LEAST || mean > PROFILE_MOST)
 		question->error =
 			"profile [on [BYTES]|off]: one sample in 4096 to 1073741824 bytes";
-	else if (!sampling_begin((uint32_t)mean))
+	else if (!sampling_begin((uint32_t)mean, PROFILE_WANTED))
 		question->error = "no memory for samples";
 }
 

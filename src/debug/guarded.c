@@ -73,16 +73,17 @@ static void trace_guarded(const struct guard_slot *slot, const char *what)
 
 /* --- the heap profile ------------------------------------------------------------------------- */
 
-static OS_NOINLINE void note_sample(struct guard_notes *notes, const char *name, size_t class,
+static OS_NOINLINE void note_sample(const struct guard_slot *slot, const char *name, size_t class,
 				    size_t asked)
 {
+	struct guard_notes *notes = guard_notes_of(slot);
 	struct debug_track *track = &notes->tracks[DEBUG_ALLOCATED];
 	uintptr_t ip[PROFILE_DEPTH];
 	uint32_t n = os_stack_walk(ip, PROFILE_DEPTH);
 
 	track_stack(track, ip, n < TRACK_FRAMES ? n : TRACK_FRAMES);
 	notes->asked = asked;
-	notes->row = profile_allocated(name, class, asked, ip, n);
+	notes->row = profile_allocated(slot->object, name, class, asked, ip, n);
 }
 
 static void set_asked(struct guard_slot *slot, size_t size)
@@ -108,7 +109,7 @@ static void end_sample(const struct guard_slot *slot)
 	const struct debug_track *track = &notes->tracks[DEBUG_ALLOCATED];
 
 	if (notes->row)
-		profile_freed(notes->row, notes->asked, track->cpu != os_cpu(),
+		profile_freed(notes->row, slot->object, notes->asked, track->cpu != os_cpu(),
 			      os_now_ms() - track->when);
 	notes->row = NULL;
 }
@@ -124,7 +125,7 @@ uint32_t guard_record(struct slab_cache *cache, void *block, size_t class, size_
 	slot->object = block;
 	slot->object_size = 0; /* no pointer is inside */
 	os_store_relaxed(&slot->cache, cache);
-	note_sample(guard_notes_of(slot), cache->name, class, asked);
+	note_sample(slot, cache->name, class, asked);
 	os_store_release(&slot->state, DEBUG_USED);
 	return guard_number_of(slot);
 }
@@ -174,7 +175,7 @@ void *guard_alloc(struct slab_cache *cache, bool profiled)
 	notes->tracks[DEBUG_FREED] = (struct debug_track){.thread = 0};
 	notes->row = NULL;
 	if (profiled)
-		note_sample(notes, cache->name, cache->object_size, cache->object_size);
+		note_sample(slot, cache->name, cache->object_size, cache->object_size);
 	else
 		track_now(&notes->tracks[DEBUG_ALLOCATED]);
 	trace_guarded(slot, "alloc");

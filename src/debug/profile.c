@@ -9,6 +9,7 @@
 #include "os/assert.h"
 #include "os/machine.h"
 #include "os/memory.h"
+#include "os/probe.h"
 
 #define BUCKETS	   4096u
 #define ROWS_BYTES ((size_t)16 << 20)
@@ -22,6 +23,15 @@ static struct {
 	uint32_t mean;
 	struct profile_row *buckets[BUCKETS];
 } profile OS_LARGE;
+
+PROBE_COUNTER(otel_memory, alloc);
+PROBE_COUNTER(otel_memory, free);
+
+bool profile_is_watched(void)
+{
+	return os_load_relaxed(&otel_memory_alloc_semaphore) ||
+	       os_load_relaxed(&otel_memory_free_semaphore);
+}
 
 void profile_begin(void)
 {
@@ -150,8 +160,8 @@ static void add_to(struct profile_sum *sum, uint64_t samples, uint64_t bytes)
 	os_fetch_add_relaxed(&sum->bytes, bytes);
 }
 
-struct profile_row *profile_allocated(const char *name, size_t size, size_t asked,
-				      const uintptr_t *ip, uint32_t n)
+struct profile_row *profile_allocated(const void *object, const char *name, size_t size,
+				      size_t asked, const uintptr_t *ip, uint32_t n)
 {
 	struct profile_row *row = row_of(name, size, ip, n);
 
@@ -161,6 +171,7 @@ struct profile_row *profile_allocated(const char *name, size_t size, size_t aske
 	}
 	add_to(&row->live, 1, asked);
 	add_to(&row->all, 1, asked);
+	probe_counted(otel_memory, alloc, object, size, row->weight);
 	note_peak(os_fetch_add_relaxed(&profile.live, row->weight) + row->weight);
 	return row;
 }
@@ -171,7 +182,8 @@ void profile_resized(struct profile_row *row, size_t before, size_t asked)
 	add_to(&row->all, 0, asked - before);
 }
 
-void profile_freed(struct profile_row *row, size_t asked, bool elsewhere, uint32_t ms)
+void profile_freed(struct profile_row *row, const void *object, size_t asked, bool elsewhere,
+		   uint32_t ms)
 {
 	os_assert(os_peek(&row->live.samples)); /* PROFILE-J2 */
 	add_to(&row->live, -(uint64_t)1, -(uint64_t)asked);
@@ -179,4 +191,5 @@ void profile_freed(struct profile_row *row, size_t asked, bool elsewhere, uint32
 	os_fetch_add_relaxed(&row->elsewhere, elsewhere);
 	os_fetch_add_relaxed(&row->lifetimes, ms);
 	os_fetch_add_relaxed(&profile.live, -row->weight);
+	probe_counted(otel_memory, free, object);
 }

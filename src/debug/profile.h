@@ -62,6 +62,10 @@ struct profile_row {
 	uintptr_t ip[];
 };
 
+/* Who switched it on, in os_options.profile; 0: it is off. */
+#define PROFILE_WANTED	1u /* the option, or another process */
+#define PROFILE_WATCHED 2u /* tracers of its probes, as long as they are there */
+
 static inline bool profile_is_on(void)
 {
 	return os_load_relaxed(&os_options.profile);
@@ -71,13 +75,16 @@ static inline bool profile_is_on(void)
 void profile_begin(void);
 /* Since when samples were so frequent, in ms; 0: there are none. */
 uint32_t profile_began(void);
-/* A sample of this class, for a request of this many bytes, was allocated by this stack. NULL:
- * there is no memory for another row. */
-struct profile_row *profile_allocated(const char *name, size_t size, size_t asked,
-				      const uintptr_t *ip, uint32_t n);
+/* Do tracers watch otel_memory:alloc or otel_memory:free? They get each sample. */
+bool profile_is_watched(void);
+/* A sample of this class, `object`, for a request of this many bytes, was allocated by this stack.
+ * NULL: there is no memory for another row. */
+struct profile_row *profile_allocated(const void *object, const char *name, size_t size,
+				      size_t asked, const uintptr_t *ip, uint32_t n);
 /* The request of a sample was for so many bytes, instead of as many as were said. */
 void profile_resized(struct profile_row *row, size_t before, size_t asked);
-void profile_freed(struct profile_row *row, size_t asked, bool elsewhere, uint32_t ms);
+void profile_freed(struct profile_row *row, const void *object, size_t asked, bool elsewhere,
+		   uint32_t ms);
 
 /* The row after this one; after NULL, the first. */
 struct profile_row *profile_next(const struct profile_row *row);

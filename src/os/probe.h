@@ -18,7 +18,7 @@
 #include <stdint.h>
 
 #if defined(__x86_64__) || defined(__aarch64__)
-#define PROBE_NOTE(name, arguments)                                                                \
+#define PROBE_NOTE(provider, name, counter, arguments)                                             \
 	"990:\tnop\n"                                                                              \
 	"\t.pushsection .note.stapsdt,\"?\",\"note\"\n"                                            \
 	"\t.balign 4\n"                                                                            \
@@ -27,8 +27,8 @@
 	"992:\t.balign 4\n"                                                                        \
 	"993:\t.8byte 990b\n"                                                                      \
 	"\t.8byte _.stapsdt.base\n"                                                                \
-	"\t.8byte 0\n"                                                                             \
-	"\t.asciz \"libsheaf\"\n"                                                                  \
+	"\t.8byte " counter "\n"                                                                   \
+	"\t.asciz \"" provider "\"\n"                                                              \
 	"\t.asciz \"" name "\"\n"                                                                  \
 	"\t.asciz \"" arguments "\"\n"                                                             \
 	"994:\t.balign 4\n"                                                                        \
@@ -41,22 +41,33 @@
 	"\t.size _.stapsdt.base,1\n"                                                               \
 	"\t.popsection\n"                                                                          \
 	"\t.endif"
-#define PROBE_1(name, a) __asm__ volatile(PROBE_NOTE(#name, "8@%0") : : "r"((uintptr_t)(a)))
-#define PROBE_2(name, a, b)                                                                        \
-	__asm__ volatile(PROBE_NOTE(#name, "8@%0 8@%1")                                            \
+#define PROBE_1(provider, name, counter, a)                                                        \
+	__asm__ volatile(PROBE_NOTE(provider, name, counter, "8@%0") : : "r"((uintptr_t)(a)))
+#define PROBE_2(provider, name, counter, a, b)                                                     \
+	__asm__ volatile(PROBE_NOTE(provider, name, counter, "8@%0 8@%1")                          \
 			 :                                                                         \
 			 : "r"((uintptr_t)(a)), "r"((uintptr_t)(b)))
-#define PROBE_3(name, a, b, c)                                                                     \
-	__asm__ volatile(PROBE_NOTE(#name, "8@%0 8@%1 8@%2")                                       \
+#define PROBE_3(provider, name, counter, a, b, c)                                                  \
+	__asm__ volatile(PROBE_NOTE(provider, name, counter, "8@%0 8@%1 8@%2")                     \
 			 :                                                                         \
 			 : "r"((uintptr_t)(a)), "r"((uintptr_t)(b)), "r"((uintptr_t)(c)))
 #else
-#define PROBE_1(name, a)       ((void)(a))
-#define PROBE_2(name, a, b)    ((void)(a), (void)(b))
-#define PROBE_3(name, a, b, c) ((void)(a), (void)(b), (void)(c))
+#define PROBE_1(provider, name, counter, a)	  ((void)(a))
+#define PROBE_2(provider, name, counter, a, b)	  ((void)(a), (void)(b))
+#define PROBE_3(provider, name, counter, a, b, c) ((void)(a), (void)(b), (void)(c))
 #endif
 
 #define PROBE_PICK(one, two, three, which, ...) which
-#define probe(name, ...)			PROBE_PICK(__VA_ARGS__, PROBE_3, PROBE_2, PROBE_1, )(name, __VA_ARGS__)
+#define PROBE_FOR(...)				PROBE_PICK(__VA_ARGS__, PROBE_3, PROBE_2, PROBE_1, )
+#define probe(name, ...)			PROBE_FOR(__VA_ARGS__)("libsheaf", #name, "0", __VA_ARGS__)
+/*
+ * PROVIDER:name. Tracers that watch it count themselves in PROBE_COUNTER(PROVIDER, name), which one
+ * file defines.
+ */
+#define probe_counted(provider, name, ...)                                                         \
+	PROBE_FOR(__VA_ARGS__)(#provider, #name, #provider "_" #name "_semaphore", __VA_ARGS__)
+#define PROBE_COUNTER(provider, name)                                                              \
+	uint16_t provider##_##name##_semaphore                                                     \
+		__attribute__((used, section(".probes"), visibility("hidden")))
 
 #endif

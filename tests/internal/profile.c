@@ -363,9 +363,9 @@ static void what_has_no_room_is_counted(void **state)
 	void *object;
 
 	(void)state;
-	while (profile_allocated("full", 8, 8, ip, PROFILE_DEPTH))
+	while (profile_allocated(NULL, "full", 8, 8, ip, PROFILE_DEPTH))
 		ip[0]++;
-	while (profile_allocated("full", 8, 8, ip, 1))
+	while (profile_allocated(NULL, "full", 8, 8, ip, 1))
 		ip[0]++;
 	assert_int_equal(profile_left_out(), 2);
 	s = make("late", LARGE, 0);

@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * A process without the option `control` that the tool wakes: it listens from its next slow call
- * on, and for a minute after the last request. tools/tests/test_wake.py has the tool's side.
+ * on, and for a minute after the last request. tools/tests/test_wake.py has the tool's side. And
+ * one whose probes are watched.
  */
 #include <errno.h>
 #include <sheaf/slab.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "debug/profile.h"
 #include "kit/check.h"
 #include "kit/clock.h"
 #include "kit/control.h"
@@ -17,6 +19,8 @@
 #include "os/channel.h"
 
 static struct kmem_cache *s;
+
+extern uint16_t otel_memory_alloc_semaphore, otel_memory_free_semaphore;
 
 static void begin(void)
 {
@@ -87,6 +91,41 @@ static void be_woken(void)
 	ask("stats\n");
 }
 
+/* A refill reads the clock, and then the call does what is due. */
+static void go_on(void)
+{
+	call_after_ms(100);
+	kmem_cache_free(s, kmem_cache_alloc(s, GFP_KERNEL));
+}
+
+/* Tracers count themselves in a word: so does this. Only the profile that they began ends. */
+static void be_watched(void)
+{
+	begin();
+	go_on();
+	CHECK(!profile_is_on());
+	otel_memory_free_semaphore = 1;
+	go_on();
+	CHECK(profile_is_on() && os_options.sample == PROFILE_MEAN);
+	otel_memory_alloc_semaphore = 1;
+	otel_memory_free_semaphore = 0;
+	go_on();
+	CHECK(profile_is_on());
+	otel_memory_alloc_semaphore = 0;
+	go_on();
+	CHECK(!profile_is_on());
+	otel_memory_alloc_semaphore = 1;
+	wake();
+	go_on();
+	ask("profile on 4096\n");
+	otel_memory_alloc_semaphore = 0;
+	go_on();
+	CHECK(profile_is_on() && os_options.sample == 4096);
+	ask("profile off\n");
+	go_on();
+	CHECK(!profile_is_on());
+}
+
 static void fork_awake(void)
 {
 	pid_t child;
@@ -147,12 +186,19 @@ static void a_refused_socket_is_told(void **state)
 	assert_int_equal(in_child(be_refused), 0);
 }
 
+static void tracers_switch_the_profile(void **state)
+{
+	(void)state;
+	assert_int_equal(in_child(be_watched), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_woken_process_answers_for_a_minute),
 		cmocka_unit_test(its_child_sleeps),
 		cmocka_unit_test(a_refused_socket_is_told),
+		cmocka_unit_test(tracers_switch_the_profile),
 	};
 
 	return cmocka_run_group_tests_name("wake", tests, NULL, NULL);
