@@ -13,8 +13,10 @@ from .table import plural, printable
 
 EPILOG = f"""\
 The process must have been started with SHEAF_OPTIONS="control;slab_debug=U", or other letters
-with U, for all caches or some. It answers at the end of a call that leaves the fast path. If it
-makes no such call, the command reports that it is idle, with exit code 5.
+with U, for all caches or some. With SHEAF_OPTIONS=profile it lists the samples among the objects;
+`sheaf profile PID --leaks` makes estimates of all objects from these. The process answers at the
+end of a call that leaves the fast path. If it makes no such call, the command reports that it is
+idle, with exit code 5.
 
 A leak is a stack whose number of objects grows. Compare two outputs, or look at old objects only:
 
