@@ -30,6 +30,7 @@
 
 #include <string.h>
 
+#include "debug/profile.h"
 #include "debug/slab_debug.h"
 #include "os/assert.h"
 #include "os/atomic.h"
@@ -167,10 +168,12 @@ static inline bool cache_is_sampled(const struct kmem_cache *s)
 	return os_load_relaxed(&s->sheaf.sampled);
 }
 
-/* Does the library know who allocated each object in use, or each guarded one? */
+/* Does the library know who allocated each object in use, or each guarded one? Samples may be in
+ * use after the profile was switched off. */
 static inline bool cache_knows_users(const struct kmem_cache *s)
 {
-	return debug_stores_users(&s->sheaf.slab) || cache_is_sampled(s) || cache_is_guarded(s);
+	return debug_stores_users(&s->sheaf.slab) || cache_is_sampled(s) || cache_is_guarded(s) ||
+	       profile_began();
 }
 
 /* Is the next object guarded? For calls that do not count down to the next sample. */

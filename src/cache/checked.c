@@ -14,7 +14,6 @@
 #include "cache/account.h"
 #include "cache/paths.h"
 #include "cache/reclaim.h"
-#include "debug/profile.h"
 #include "percpu/percpu.h"
 #include "slab/stat.h"
 

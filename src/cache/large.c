@@ -13,7 +13,6 @@
 
 #include "cache/account.h"
 #include "cache/block.h"
-#include "debug/profile.h"
 
 static char name[] = "kmalloc-large";
 

@@ -5,12 +5,14 @@
  * bounds are five standard deviations.
  */
 #include <pthread.h>
+#include <sheaf/debug.h>
 #include <sheaf/group.h>
 #include <sheaf/kmalloc.h>
 #include <sheaf/slab.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "kit/cache.h"
 #include "kit/capture.h"
@@ -192,7 +194,22 @@ static unsigned int listed(const char *cache)
 	return n;
 }
 
-/* Samples that are freed when the profile is off. */
+/* How many objects the traces of a cache have. */
+static uint64_t objects_in_traces(struct kmem_cache *s)
+{
+	int file = memfd_create("traces", MFD_CLOEXEC);
+	char head[512];
+	ssize_t length;
+
+	CHECK(file >= 0 && !kmem_cache_print_traces(s, file, SHEAF_ALLOC_TRACES, SHEAF_STATS_JSON));
+	length = pread(file, head, sizeof(head) - 1, 0);
+	CHECK(length > 0);
+	head[length] = '\0';
+	close(file);
+	return number_after(head, "\"objects\": ");
+}
+
+/* Samples that are freed when the profile is off; until then their users are known. */
 static void freed_later(void **state)
 {
 	static void *objects[MANY];
@@ -215,6 +232,7 @@ static void freed_later(void **state)
 	assert_true(bytes);
 	assert_int_equal(listed("before"), live);
 	assert_int_equal(listed("during"), newer);
+	assert_int_equal(objects_in_traces(during), newer);
 	use_pairs(after, MANY);
 	for (unsigned int i = 0; i < MANY; i++)
 		kmem_cache_free(i % 2 ? before : during, objects[i]);

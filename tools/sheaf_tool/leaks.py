@@ -30,7 +30,7 @@ examples:
 FRAME = {"frame": str, "module": (str, type(None)), "offset": str}
 AGES = {f"age_{end}_ms": float for end in ("min", "max")}
 ENDS = {f"{of}_{end}": int for of in ("thread", "cpu") for end in ("min", "max")}
-FORM = {"cache": str, "objects": int, "unknown": int, "further": int,
+FORM = {"cache": str, "objects": int, "unknown": int, "further": int, "guarded": bool,
         "traces": [{"objects": int, "bytes": int, **AGES, **ENDS, "stack": [FRAME]}]}
 
 
@@ -43,10 +43,15 @@ def _group(group: dict[str, Any]) -> str:
                                      *(f"(inlined by) {by}" for by in frame.get("inlined_by", []))]])
 
 
+def _kind(cache: dict[str, Any]) -> str:
+    """`sheaf profile --leaks` estimates what samples stand for."""
+    return "guarded or sampled object" if cache["guarded"] else "object"
+
+
 def _text(caches: list[dict[str, Any]], freed: bool) -> str:
     parts = []
     for cache in caches:
-        parts.append(f"{cache['cache']}: {plural(cache['objects'], 'object')} in use, by the stack that "
+        parts.append(f"{cache['cache']}: {plural(cache['objects'], _kind(cache))} in use, by the stack that "
                      f"{'freed them before' if freed else 'allocated them'}")
         parts += map(_group, cache["traces"])
         if cache["unknown"] and freed:
