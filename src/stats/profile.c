@@ -56,22 +56,27 @@ static void print_profile_row(struct out *out, const struct profile_row *row)
 }
 
 /* The object may be freed at the same time: then it is listed all the same, or its successor. */
+static OS_NO_TSAN TOOLS_LOOK bool print_sample(struct out *out, const char *between,
+					       const volatile struct guard_notes *notes)
+{
+	const volatile struct debug_track *track = &notes->tracks[DEBUG_ALLOCATED];
+	const struct profile_row *row = notes->row;
+
+	if (!row || !row->number)
+		return false;
+	out_print(out, "%s[%zu,%u,%u,%u]", between, notes->asked, row->number - 1, track->thread,
+		  track->when);
+	return true;
+}
+
 static void print_samples(struct out *out)
 {
 	const char *between = "\n";
 
-	guard_for_each (slot) {
-		const struct guard_notes *notes = guard_notes_of(slot);
-		const struct debug_track *track = &notes->tracks[DEBUG_ALLOCATED];
-		const struct profile_row *row = os_load_relaxed(&notes->row);
-
-		if (os_load_acquire(&slot->state) != DEBUG_USED || !row || !row->number)
-			continue;
-		out_print(out, "%s[%zu,%u,%u,%u]", between, os_load_relaxed(&notes->asked),
-			  row->number - 1, os_load_relaxed(&track->thread),
-			  os_load_relaxed(&track->when));
-		between = ",\n";
-	}
+	guard_for_each (slot)
+		if (os_load_acquire(&slot->state) == DEBUG_USED &&
+		    print_sample(out, between, guard_notes_of(slot)))
+			between = ",\n";
 }
 
 void profile_print_json(struct out *out)
