@@ -29,8 +29,8 @@ PROBE_COUNTER(otel_memory, free);
 
 bool profile_is_watched(void)
 {
-	return os_load_relaxed(&otel_memory_alloc_semaphore) ||
-	       os_load_relaxed(&otel_memory_free_semaphore);
+	return os_load_relaxed(&sheaf_otel_memory_alloc_semaphore) ||
+	       os_load_relaxed(&sheaf_otel_memory_free_semaphore);
 }
 
 void profile_begin(void)

@@ -65,9 +65,10 @@
  * file defines.
  */
 #define probe_counted(provider, name, ...)                                                         \
-	PROBE_FOR(__VA_ARGS__)(#provider, #name, #provider "_" #name "_semaphore", __VA_ARGS__)
+	PROBE_FOR(__VA_ARGS__)                                                                     \
+	(#provider, #name, "sheaf_" #provider "_" #name "_semaphore", __VA_ARGS__)
 #define PROBE_COUNTER(provider, name)                                                              \
-	uint16_t provider##_##name##_semaphore                                                     \
+	uint16_t sheaf_##provider##_##name##_semaphore                                             \
 		__attribute__((used, section(".probes"), visibility("hidden")))
 
 #endif

@@ -20,7 +20,7 @@
 
 static struct kmem_cache *s;
 
-extern uint16_t otel_memory_alloc_semaphore, otel_memory_free_semaphore;
+extern uint16_t sheaf_otel_memory_alloc_semaphore, sheaf_otel_memory_free_semaphore;
 
 static void begin(void)
 {
@@ -104,21 +104,21 @@ static void be_watched(void)
 	begin();
 	go_on();
 	CHECK(!profile_is_on());
-	otel_memory_free_semaphore = 1;
+	sheaf_otel_memory_free_semaphore = 1;
 	go_on();
 	CHECK(profile_is_on() && os_options.sample == PROFILE_MEAN);
-	otel_memory_alloc_semaphore = 1;
-	otel_memory_free_semaphore = 0;
+	sheaf_otel_memory_alloc_semaphore = 1;
+	sheaf_otel_memory_free_semaphore = 0;
 	go_on();
 	CHECK(profile_is_on());
-	otel_memory_alloc_semaphore = 0;
+	sheaf_otel_memory_alloc_semaphore = 0;
 	go_on();
 	CHECK(!profile_is_on());
-	otel_memory_alloc_semaphore = 1;
+	sheaf_otel_memory_alloc_semaphore = 1;
 	wake();
 	go_on();
 	ask("profile on 4096\n");
-	otel_memory_alloc_semaphore = 0;
+	sheaf_otel_memory_alloc_semaphore = 0;
 	go_on();
 	CHECK(profile_is_on() && os_options.sample == 4096);
 	ask("profile off\n");
