@@ -2,6 +2,7 @@
 /* Reports of misuse: their number, their stacks, and the abort by panic_on_warn. */
 #include <signal.h>
 #include <string.h>
+#include <sys/auxv.h>
 
 #include <sheaf/debug.h>
 #include <sheaf/rcu.h>
@@ -202,11 +203,23 @@ static void a_handler_reports(void **state)
 	kmem_cache_destroy(used_by_handler);
 }
 
+/* Bytes of the frame of a signal, with all registers; qemu does not say it. */
+static size_t signal_frame(void)
+{
+	unsigned long size = getauxval(AT_MINSIGSTKSZ);
+
+#ifdef __aarch64__
+	return size ? size : 7168;
+#else
+	return size ? size : 3072;
+#endif
+}
+
 /* A walk of the stack would not fit below the frame of the signal, and the program would end. */
 static void a_handler_on_a_small_stack_reports(void **state)
 {
-	static char memory[8192];
-	stack_t small = {.ss_sp = memory, .ss_size = sizeof(memory)}, before;
+	static char memory[65536];
+	stack_t small = {.ss_sp = memory, .ss_size = signal_frame() + 5120}, before;
 	struct sigaction action = {.sa_handler = on_signal, .sa_flags = SA_ONSTACK}, usual;
 
 	(void)state;
