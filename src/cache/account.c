@@ -78,7 +78,7 @@ static bool own(struct kmem_cache *s, void *object, uint32_t number, bool wait)
 	uint32_t *at = account_place(s, object, wait);
 
 	/* ACCOUNT-A1: the call that frees it looks for the number. */
-	os_assert(os_peek(&s->calls.free) != cache_base_calls(s).free);
+	os_assert(os_peek(&s->calls.free) != cache_calls_if(s, false).free);
 	os_assert(!at || (int32_t)os_peek(at) <= 0); /* ACCOUNT-A2 */
 	os_assert(os_peek(&os.watched));	     /* ACCOUNT-A4 */
 	if (at)

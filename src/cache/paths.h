@@ -37,8 +37,12 @@ void cache_choose_calls(struct kmem_cache *s);
 void cache_choose_again(struct kmem_cache *s);
 /* Is a free one section, and nothing else? Then an allocation is, too, unless it is sampled. */
 bool cache_frees_plainly(const struct kmem_cache *s);
-/* The calls without accounting. */
-struct cache_calls cache_base_calls(struct kmem_cache *s);
+/* The calls without accounting, with and without samples; free calls are the same. */
+struct cache_calls cache_calls_if(struct kmem_cache *s, bool sampled);
+static inline struct cache_calls cache_base_calls(struct kmem_cache *s)
+{
+	return cache_calls_if(s, cache_is_sampled(s));
+}
 /* From now on allocations of a leaked cache fail, after a report. */
 void cache_refuse_allocations(struct kmem_cache *s);
 /* The cache was destroyed: from now on its calls only report that. */

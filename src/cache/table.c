@@ -109,9 +109,8 @@ bool cache_frees_plainly(const struct kmem_cache *s)
 	       !cache_follows_policy();
 }
 
-struct cache_calls cache_base_calls(struct kmem_cache *s)
+struct cache_calls cache_calls_if(struct kmem_cache *s, bool sampled)
 {
-	bool sampled = cache_is_sampled(s);
 	struct cache_calls calls = CALLS_FOR(plain, sampled);
 
 	if (tsan_is_on())
