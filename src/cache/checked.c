@@ -68,7 +68,9 @@ void cache_free_guarded(struct kmem_cache *s, void *object, bool waited, const c
 	if (at)
 		number = os_load_relaxed(at);
 	tsan_release(object);
-	if (!guard_free(s ? &s->sheaf.slab : NULL, object, waited, call) || !holder)
+	if (!guard_free(s ? &s->sheaf.slab : NULL, object, waited,
+			holder && holder->flags & CACHE_ZERO_FREE, call) ||
+	    !holder)
 		return;
 	stat_add(&holder->sheaf.slab, STAT_free_slowpath, 1);
 	if (number)

@@ -27,6 +27,10 @@ bool sampling_begin(uint32_t mean, uint32_t by)
 	bool possible;
 
 	housekeeping_lock();
+	if (profile_is_on()) { /* what was drawn for another mean ends first */
+		os_store_relaxed(&os_options.profile, 0);
+		follow();
+	}
 	os_lock(&caches.lock);
 	os_store_relaxed(&os_options.sample, mean);
 	os_store_relaxed(&os_options.profile, by);

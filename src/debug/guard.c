@@ -26,7 +26,10 @@
 #define RECORDS	    (GUARDED + PACKED)
 #define CLASSES	    (RECORDS + 1)
 #define LEAST_BYTES 16u
-#define MOST_CHUNKS 32768u
+/* The memory of packed slots of so many bytes returns to the system when they are freed: they are
+ * few, and a system call costs less than their use. */
+#define RETURNED_BYTES ((size_t)64 << 10)
+#define MOST_CHUNKS    32768u
 /*
  * MiB of addresses, unless slab_guard=N sets another number: 4 GiB hold 261,120 objects of up to a
  * page; samples need less. An object in use costs its pages, a slot that was ever used 400 bytes. A
@@ -397,7 +400,7 @@ struct guard_slot *guard_claim(size_t size, size_t align, bool packed)
 	unsigned int class = class_for(size, align, packed);
 	struct guard_slot *slot;
 
-	if (!guard_range.size || class >= CLASSES || !slots_per_chunk(class))
+	if (!os_load_acquire(&guard_range.size) || class >= CLASSES || !slots_per_chunk(class))
 		return NULL;
 	slot = claim_any(class);
 	if (!slot && packed)
@@ -421,7 +424,7 @@ struct guard_slot *guard_claim(size_t size, size_t align, bool packed)
 
 struct guard_slot *guard_claim_record(void)
 {
-	return guard_range.size ? claim_any(RECORDS) : NULL;
+	return os_load_acquire(&guard_range.size) ? claim_any(RECORDS) : NULL;
 }
 
 uint32_t guard_number_of(const struct guard_slot *slot)
@@ -440,6 +443,8 @@ void guard_give(struct guard_slot *slot)
 	bool costly = is_costly(slot), closed;
 
 	os_assert(os_peek(&slot->state) == DEBUG_BUSY); /* GUARD-G1, GUARD-G2 */
+	if (guard_is_packed(slot) && stride_of(class_of(slot)) >= RETURNED_BYTES)
+		os_discard(bytes_of(slot), stride_of(class_of(slot)), false);
 	closed = guard_is_packed(slot) ||
 		 os_guard_close(zones.open, (size_t)(zones.closed - zones.open), guard_of(slot));
 

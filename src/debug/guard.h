@@ -79,7 +79,7 @@ void guard_begin(void);
 void *guard_alloc(struct slab_cache *cache, bool profiled);
 /* Free a pointer into the range to this cache, or, with NULL, to the cache that it came from. False
  * after a report: the free was ignored. */
-bool guard_free(struct slab_cache *cache, void *object, bool waited, const char *call);
+bool guard_free(struct slab_cache *cache, void *object, bool waited, bool clears, const char *call);
 /* Retire an object. False after a report: ignore it. */
 bool guard_retire(struct slab_cache *cache, void *object, const char *call);
 /* As debug_is_used(), for a pointer into the range. */

@@ -241,13 +241,17 @@ static bool begin_free(struct guard_slot *slot, struct slab_cache *cache, uint32
 	return false;
 }
 
-bool guard_free(struct slab_cache *cache, void *object, bool waited, const char *call)
+bool guard_free(struct slab_cache *cache, void *object, bool waited, bool clears, const char *call)
 {
 	struct guard_slot *slot = slot_of_call(cache, object, call);
+	struct debug_zones zones;
 
 	if (!slot || !begin_free(slot, cache, waited ? DEBUG_WAITS : DEBUG_USED, DEBUG_BUSY, call))
 		return false;
 	check_guarded_zones(slot, call);
+	zones = guard_zones_of(slot);
+	if (clears) /* closed pages lose what they held, too */
+		memset(zones.object, 0, (size_t)(zones.end - zones.object));
 	end_sample(slot);
 	if (!waited && !guard_is_packed(slot))
 		track_now(&guard_notes_of(slot)->tracks[DEBUG_FREED]);

@@ -155,8 +155,9 @@ void profile_leaks_at_exit(void)
 		bytes += bytes_in_use(row);
 		samples += os_load_relaxed(&row->live.samples);
 	}
-	os_report("LEAK: about %" PRIu64 " bytes in use at exit, by %" PRIu64 " sample%s", bytes,
-		  samples, os_plural(samples));
+	os_report("LEAK: about %" PRIu64 " bytes in use at exit, by %" PRIu64 " sample%s; %" PRIu64
+		  " more were left out",
+		  bytes, samples, os_plural(samples), profile_left_out());
 	for (int n = 0; n < MOST_STACKS && (row = next_in_use(row)) != NULL; n++)
 		report_in_use(row);
 }
