@@ -16,7 +16,7 @@
 static union {
 	char first[SAME];
 	ElfW(Sym) symbols[BLOCK];
-} scratch;
+} scratch OS_LARGE;
 
 /* SYMTAB-Y3. The process whose thread reads; 0: none. */
 static uint32_t reader;
