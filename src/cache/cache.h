@@ -30,6 +30,7 @@
 
 #include <string.h>
 
+#include "debug/guard.h"
 #include "debug/profile.h"
 #include "debug/slab_debug.h"
 #include "os/assert.h"
@@ -186,6 +187,16 @@ static inline bool cache_guards_next(const struct kmem_cache *s)
 static inline bool cache_is_checked(const struct kmem_cache *s)
 {
 	return os_unlikely(s->flags & CACHE_DEBUG);
+}
+
+/* The program asked for so many bytes of this object: a red zone follows them, and the heap profile
+ * counts them. */
+static inline void cache_set_size(struct kmem_cache *s, void *object, size_t size)
+{
+	if (cache_is_checked(s))
+		debug_set_size(&s->sheaf.slab, object, size);
+	else
+		guard_set_asked(object, size);
 }
 
 /* slab_strict_numa: each allocation that names no node follows the thread's memory policy. */

@@ -86,11 +86,11 @@ void large_set_asked(void *block, size_t asked)
 
 void large_free(void *block)
 {
-	uint32_t number = large_take_record(block);
+	uint32_t record = large_take_record(block), number;
 	size_t size;
 
-	if (number)
-		guard_record_end(number);
+	if (record)
+		guard_record_end(record);
 	if (caches.boot && caches.boot->free(block))
 		return;
 	number = groups_exist() ? map_owner(block) : 0;

@@ -6,7 +6,6 @@
 #include "cache/calls.h"
 #include "cache/housekeeping.h"
 #include "cache/process.h"
-#include "debug/guard.h"
 #include "grace/grace.h"
 #include "group/group.h"
 #include "os/bytes.h"

@@ -26,8 +26,8 @@
 #define RECORDS	    (GUARDED + PACKED)
 #define CLASSES	    (RECORDS + 1)
 #define LEAST_BYTES 16u
-/* The memory of packed slots of so many bytes returns to the system when they are freed: they are
- * few, and a system call costs less than their use. */
+/* Packed slots of so many bytes or more return their memory to the system when they are freed: such
+ * samples are rare, and using their memory costs more than the system call. */
 #define RETURNED_BYTES ((size_t)64 << 10)
 #define MOST_CHUNKS    32768u
 /*
@@ -440,12 +440,12 @@ struct guard_slot *guard_slot_of(uint32_t number)
 void guard_give(struct guard_slot *slot)
 {
 	struct debug_zones zones = guard_zones_of(slot);
-	bool costly = is_costly(slot), closed;
+	bool packed = guard_is_packed(slot), costly = is_costly(slot), closed;
 
 	os_assert(os_peek(&slot->state) == DEBUG_BUSY); /* GUARD-G1, GUARD-G2 */
-	if (guard_is_packed(slot) && stride_of(class_of(slot)) >= RETURNED_BYTES)
+	if (packed && stride_of(class_of(slot)) >= RETURNED_BYTES)
 		os_discard(bytes_of(slot), stride_of(class_of(slot)), false);
-	closed = guard_is_packed(slot) ||
+	closed = packed ||
 		 os_guard_close(zones.open, (size_t)(zones.closed - zones.open), guard_of(slot));
 
 	if (!closed)
@@ -458,6 +458,6 @@ void guard_give(struct guard_slot *slot)
 	os_store_relaxed(&slot->freed, os_fetch_add_relaxed(&pool.frees, 1));
 	tsan_release(slot);
 	os_store_release(&slot->state, closed ? DEBUG_FREE : DEBUG_LEAKED);
-	if (guard_is_packed(slot))
+	if (packed)
 		give_newest(slot);
 }

@@ -78,7 +78,7 @@ void guard_begin(void);
  * free, or the cache's objects cannot be guarded. */
 void *guard_alloc(struct slab_cache *cache, bool profiled);
 /* Free a pointer into the range to this cache, or, with NULL, to the cache that it came from. False
- * after a report: the free was ignored. */
+ * after a report: the free was ignored. clears: the object's bytes are cleared. */
 bool guard_free(struct slab_cache *cache, void *object, bool waited, bool clears, const char *call);
 /* Retire an object. False after a report: ignore it. */
 bool guard_retire(struct slab_cache *cache, void *object, const char *call);
@@ -96,7 +96,12 @@ void guard_for_each_owned(owner_look *look, void *data);
 /* As debug_set_size(). */
 void guard_set_size(void *object, size_t size);
 /* Tell the heap profile how many bytes the program asked for. Any address is allowed. */
-void guard_set_asked(void *object, size_t size);
+void guard_tell_asked(void *object, size_t size);
+static inline void guard_set_asked(void *object, size_t size)
+{
+	if (os_unlikely(guard_is_ours(object)))
+		guard_tell_asked(object, size);
+}
 
 /* Record a large block that the heap profile samples, by its class and the bytes that the program
  * asked for. Returns the number of the record; 0: there is no room. */

@@ -26,8 +26,7 @@ struct guard_slot {
 	struct slab_cache *cache;
 	char *object;
 	uint32_t owner; /* the number of the group that is charged, as in slab/owner.h */
-	uint32_t
-		next; /* packed and free: the place of the one below in its class's stack, plus one */
+	uint32_t next; /* of a free packed slot: the number of the next one of its class; 0: none */
 };
 
 static inline bool guard_is_inside(const struct guard_slot *slot, const void *pointer)

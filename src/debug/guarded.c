@@ -95,9 +95,9 @@ static void set_asked(struct guard_slot *slot, size_t size)
 	notes->asked = size;
 }
 
-void guard_set_asked(void *object, size_t size)
+void guard_tell_asked(void *object, size_t size)
 {
-	struct guard_slot *slot = guard_is_ours(object) ? guard_place_of(object).in : NULL;
+	struct guard_slot *slot = guard_place_of(object).in;
 
 	if (slot && slot->object == object)
 		set_asked(slot, size);
@@ -250,7 +250,7 @@ bool guard_free(struct slab_cache *cache, void *object, bool waited, bool clears
 		return false;
 	check_guarded_zones(slot, call);
 	zones = guard_zones_of(slot);
-	if (clears) /* closed pages lose what they held, too */
+	if (clears)
 		memset(zones.object, 0, (size_t)(zones.end - zones.object));
 	end_sample(slot);
 	if (!waited && !guard_is_packed(slot))

@@ -122,11 +122,8 @@ void *buckets_alloc(kmem_buckets *set, size_t size, gfp_t flags, int node)
 		}
 	object = node == NUMA_NO_NODE ? cache_alloc(s, flags)
 				      : kmem_cache_alloc_node(s, flags, node);
-	/* A red zone follows the requested bytes. */
-	if (object && cache_is_checked(s))
-		debug_set_size(&s->sheaf.slab, object, size);
-	else if (os_unlikely(guard_is_ours(object)))
-		guard_set_asked(object, size);
+	if (object)
+		cache_set_size(s, object, size);
 	return object;
 }
 

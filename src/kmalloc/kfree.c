@@ -116,10 +116,8 @@ static void tell_size(const struct block *block, size_t size)
 	if (block->kind != BLOCK_OBJECT) {
 		tools_close(block->start + size, block->size - size);
 		large_set_asked(block->start, size);
-	} else if (cache_is_checked(block->cache)) {
-		debug_set_size(&block->cache->sheaf.slab, block->start, size);
 	} else {
-		guard_set_asked(block->start, size);
+		cache_set_size(block->cache, block->start, size);
 	}
 }
 

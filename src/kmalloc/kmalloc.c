@@ -173,8 +173,7 @@ OS_NOINLINE void *kmalloc_rest(size_t size, gfp_t flags, uint64_t token,
 	struct kmem_cache *s = cache_of_size(size);
 	void *block = s ? cache_alloc(s, flags) : NULL;
 
-	if (os_unlikely(guard_is_ours(block)))
-		guard_set_asked(block, size);
+	guard_set_asked(block, size);
 	if (os_likely(block))
 		return block;
 	if (s)

@@ -85,20 +85,20 @@ void *large_resize(const void *block, size_t size, size_t align, gfp_t flags)
 {
 	void *from = (void *)(uintptr_t)block, *to;
 	size_t rounded;
-	uint32_t number;
+	uint32_t record;
 
 	if (size <= KMALLOC_LARGEST || map_find(block).address != block ||
 	    account_wanted(&kmalloc_large, flags))
 		return NULL;
 	rounded = large_roundup(size);
-	number = large_take_record(from);
+	record = large_take_record(from);
 	to = map_resize(from, rounded, align_of(rounded, align));
 	if (!to) {
-		large_put_record(from, number);
+		large_put_record(from, record);
 		return NULL;
 	}
-	if (number)
-		guard_record_end(number);
+	if (record)
+		guard_record_end(record);
 	large_sample(to, size);
 	return to;
 }
@@ -126,7 +126,7 @@ void *kmalloc_aligned(kmem_buckets *set, size_t size, size_t align, gfp_t flags,
 	object = kmalloc_from(set, rounded, flags, node, call, token);
 	if (os.tools && !ZERO_OR_NULL_PTR(object))
 		kmalloc_tell_size(object, size);
-	else if (guard_is_ours(object))
+	else
 		guard_set_asked(object, size);
 	return object;
 }

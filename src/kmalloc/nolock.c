@@ -19,10 +19,8 @@ static void *take_from_sets(unsigned int index, size_t size, gfp_t gfp, int node
 
 		/* Not before there is a cache: until then nothing knows of CPUs and nodes. */
 		block = s ? cache_alloc_try(s, gfp, wanted_node(node)) : NULL;
-		if (block && cache_is_checked(s))
-			debug_set_size(&s->sheaf.slab, block, size);
-		else if (guard_is_ours(block))
-			guard_set_asked(block, size);
+		if (block)
+			cache_set_size(s, block, size);
 	}
 	return block;
 }

@@ -149,7 +149,7 @@ static void report_in_use(const struct profile_row *row)
 void profile_leaks_at_exit(void)
 {
 	uint64_t bytes = 0, samples = 0;
-	const struct profile_row *row = NULL;
+	const struct profile_row *row;
 
 	for (row = profile_next(NULL); row; row = profile_next(row)) {
 		bytes += bytes_in_use(row);
