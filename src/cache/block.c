@@ -178,7 +178,8 @@ void cache_free_cleared(const void *pointer, size_t most, const char *call)
 	cache_free_waited(1, &start, call);
 }
 
-/* Its memory: a checked object has more around it than was requested, a guarded one has pages. */
+/* Its memory: a checked object has more around it than was requested, a guarded one has pages.
+ * Packed samples (debug/guard.h) are counted as if they had pages, too. */
 static size_t memory_of_block(const void *pointer)
 {
 	struct block block = block_of(pointer);

@@ -10,14 +10,14 @@
  * Sums are of the bytes that the program asked for. If the mean changes, there are other rows.
  *
  * Samples are objects of caches, in slots of guard.h, and large blocks, which have records there. A
- * block that is resized within its class is the same sample, of another size; one that is moved was
- * freed, and its successor is drawn where it is resized.
+ * block that is resized in place is the same sample, of another size. One that is moved, or whose
+ * mapping is resized, counts as freed, and what takes its place is drawn anew.
  *
  * Never samples: objects of SLAB_TYPESAFE_BY_RCU caches, since a reader may find them after the
  * free, when only a slab keeps other objects out of their memory; secrets, which must be in locked
- * memory; objects that must be on one node; objects with a constructor that _nolock calls allocate;
- * and large blocks that malloc() gives to a signal handler that interrupted it. Objects of caches
- * above 1 MiB have no slots, and are counted as left out.
+ * memory; objects of caches with slab_debug=G; objects that must be on one node; objects with a
+ * constructor that _nolock calls allocate; and large blocks that malloc() gives to a signal handler
+ * that interrupted it. Objects of caches above 1 MiB have no slots, and are counted as left out.
  *
  * Invariants
  *  PROFILE-J1. A row and its class and stack do not change once it is in a bucket, and it stays.

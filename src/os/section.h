@@ -112,7 +112,7 @@ struct sheaf {
 /*
  * `left`, in a cache whose objects are sampled: how many pops of the fast path take no sample. Each
  * takes one away, before it commits the size, and fails if there were none: then a sample is due.
- * An abort in between takes one too many, which matters as little as aborts are rare.
+ * An abort between the two stores counts a pop twice; aborts are rare, so that hardly matters.
  */
 #define SHEAF_MOST_LEFT (1u << 30)
 
