@@ -37,25 +37,13 @@ static char text[TEXT];
 static const char *ask(const char *question)
 {
 	static char line[256];
-	char control[CMSG_SPACE(sizeof(int))];
-	struct iovec part = {line, sizeof(line) - 1};
-	struct msghdr message = {.msg_iov = &part,
-				 .msg_iovlen = 1,
-				 .msg_control = control,
-				 .msg_controllen = sizeof(control)};
 	int peer = connect_to_self(), file;
-	ssize_t length;
 
-	CHECK(send(peer, question, strlen(question), 0) == (ssize_t)strlen(question));
-	do {
-		kmem_cache_free(asked, kmem_cache_alloc(asked, GFP_KERNEL));
-		length = recvmsg(peer, &message, MSG_DONTWAIT);
-	} while (length < 0);
-	line[length] = '\0';
+	ask_for_file(asked, peer, question, line, sizeof(line), &file);
 	*text = '\0';
-	if (message.msg_controllen) {
-		memcpy(&file, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof(file));
-		length = pread(file, text, TEXT - 1, 0);
+	if (file >= 0) {
+		ssize_t length = pread(file, text, TEXT - 1, 0);
+
 		CHECK(length >= 0 && length < TEXT - 1);
 		text[length] = '\0';
 		close(file);

@@ -11,6 +11,7 @@
 
 #include "kit/cache.h"
 #include "kit/capture.h"
+#include "kit/chance.h"
 #include "kit/guarded.h"
 #include "kit/hooks.h"
 #include "kit/needs.h"
@@ -58,16 +59,11 @@ static uint64_t square(int64_t n)
 	return (uint64_t)(n * n);
 }
 
-/* Of n objects of this size, each with a chance of 1 - exp(-size / BYTES); exp(-x) is
- * (1 - x / m)^m, for a large m. The variance of the number is not above its mean. */
+/* Of n objects of this size. The variance of the number is not above its mean. */
 static void were_sampled(uint64_t n, unsigned int size)
 {
-	double power = 1 - (double)size / BYTES / (1 << 20);
-	int64_t expected;
+	int64_t expected = (int64_t)((double)n * sample_chance(size, BYTES));
 
-	for (int i = 0; i < 20; i++)
-		power *= power;
-	expected = (int64_t)((double)n * (1 - power));
 	assert_true(square((int64_t)nr_samples - expected) <= 25 * (uint64_t)expected);
 }
 

@@ -14,6 +14,7 @@
 
 #include "debug/profile.h"
 #include "kit/cache.h"
+#include "kit/chance.h"
 #include "kit/hooks.h"
 #include "kit/sanitizers.h"
 #include "kit/unit.h"
@@ -218,16 +219,6 @@ static void is_near(const char *what, uint64_t samples, double objects, double c
 			 (unsigned long long)samples, objects * chance);
 }
 
-/* 1 - exp(-size / mean): exp(-x) is (1 - x / n)^n, for a large n. */
-static double chance_of(size_t size, uint32_t mean)
-{
-	double x = (double)size / mean, power = 1 - (x < 100 ? x : 100) / (1 << 24);
-
-	for (int i = 0; i < 24; i++)
-		power *= power;
-	return 1 - power;
-}
-
 static void each_place_has_its_share(void **state)
 {
 	(void)state;
@@ -236,7 +227,7 @@ static void each_place_has_its_share(void **state)
 		double chance;
 
 		kind = &kinds[k];
-		chance = chance_of(kind->size, kind->mean);
+		chance = sample_chance(kind->size, kind->mean);
 		os_options.sample = kind->mean;
 		run((uint64_t)(SAMPLES / chance));
 		for (int i = 0; i < SITES; i++) {
@@ -284,7 +275,7 @@ static void sizes(void **state)
 	(void)state;
 	kind = &each;
 	for (size_t size = 8; size <= 1 << 30; size *= 8) {
-		double chance = chance_of(size, MEAN);
+		double chance = sample_chance(size, MEAN);
 		uint64_t n = size < 64 ? MANY : size < LARGE ? (uint64_t)(SAMPLES / chance) : 3;
 		struct profile_sum before = sum(false), after;
 		char what[20];

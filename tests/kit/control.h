@@ -37,18 +37,36 @@ static inline int connect_to_self(void)
 	return file;
 }
 
-/* Ask this, and return the line that answers. Slow calls of this cache notice the question. */
-static inline void ask_self(struct kmem_cache *s, int file, const char *question, char *answer,
-			    size_t size)
+/* Ask this, and return the line that answers. Slow calls of this cache notice the question. *sent
+ * is the file that came with the answer, or -1; with NULL, that file is closed. */
+static inline void ask_for_file(struct kmem_cache *s, int file, const char *question, char *answer,
+				size_t size, int *sent)
 {
+	char control[CMSG_SPACE(sizeof(int))];
+	struct iovec part = {answer, size - 1};
+	struct msghdr message = {.msg_iov = &part,
+				 .msg_iovlen = 1,
+				 .msg_control = sent ? control : NULL,
+				 .msg_controllen = sent ? sizeof(control) : 0};
 	ssize_t length;
 
 	CHECK(send(file, question, strlen(question), 0) == (ssize_t)strlen(question));
 	do {
 		kmem_cache_free(s, kmem_cache_alloc(s, GFP_KERNEL));
-		length = recv(file, answer, size - 1, MSG_DONTWAIT);
+		length = recvmsg(file, &message, MSG_DONTWAIT);
 	} while (length < 0);
 	answer[length] = '\0';
+	if (!sent)
+		return;
+	*sent = -1;
+	if (message.msg_controllen)
+		memcpy(sent, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof(*sent));
+}
+
+static inline void ask_self(struct kmem_cache *s, int file, const char *question, char *answer,
+			    size_t size)
+{
+	ask_for_file(s, file, question, answer, size, NULL);
 }
 
 /* A cache whose live object is in its traces. */
