@@ -11,7 +11,7 @@ import struct
 import subprocess
 from bisect import bisect_right
 from dataclasses import dataclass
-from typing import Iterable, Iterator
+from typing import Any, Iterable, Iterator
 
 HEAD = struct.Struct("<16sHHIQQQIHHHHHH")
 PART = struct.Struct("<IIQQQQQQ")  # a program header
@@ -46,15 +46,32 @@ def _name(data: bytes | mmap.mmap, at: int) -> str:
     return data[at:data.find(b"\0", at)].decode("utf-8", "replace")
 
 
-def _head(data: mmap.mmap) -> Head | None:
-    found = HEAD.unpack_from(data)
-    if found[0][:6] != b"\x7fELF\x02\x01":
+@dataclass(frozen=True)
+class Headers:
+    """Of the file, of what is loaded of it, and of its sections: tuples of HEAD, PART and SECTION."""
+    file: tuple[Any, ...]
+    parts: list[tuple[int, ...]]
+    sections: list[tuple[int, ...]]
+
+    @property
+    def names(self) -> int:
+        """Where those of sections are."""
+        return self.sections[self.file[13]][4] if self.sections else 0
+
+
+def headers(data: bytes | mmap.mmap) -> Headers | None:
+    """None, if it is no ELF file of 64 bits."""
+    file = HEAD.unpack_from(data)
+    if file[0][:6] != b"\x7fELF\x02\x01":
         return None
-    parts = [PART.unpack_from(data, found[5] + i * found[9]) for i in range(found[10])]
-    sections = [SECTION.unpack_from(data, found[6] + i * found[11]) for i in range(found[12])]
-    names = sections[found[13]][4] if sections else 0
-    return Head(found[2], any(part[0] == INTERPRETER for part in parts), _needed(data, parts),
-                {_name(data, names + section[0]) for section in sections})
+    return Headers(file, [PART.unpack_from(data, file[5] + i * file[9]) for i in range(file[10])],
+                   [SECTION.unpack_from(data, file[6] + i * file[11]) for i in range(file[12])])
+
+
+def _head(data: mmap.mmap) -> Head | None:
+    found = headers(data)
+    return found and Head(found.file[2], any(part[0] == INTERPRETER for part in found.parts), _needed(data, found.parts),
+                          {_name(data, found.names + section[0]) for section in found.sections})
 
 
 def _needed(data: mmap.mmap, parts: list[tuple[int, ...]]) -> set[str]:
@@ -117,11 +134,8 @@ def _functions(data: bytes | mmap.mmap) -> dict[str, int]:
 
 def _entries(data: bytes | mmap.mmap) -> Iterator[tuple[str, int, int]]:
     """Name, address and size of each function."""
-    head = HEAD.unpack_from(data)
-    if head[0][:6] != b"\x7fELF\x02\x01":
-        return
-    start, size, n = head[6], head[11], head[12]
-    sections = [SECTION.unpack_from(data, start + i * size) for i in range(n)]
+    found = headers(data)
+    sections = found.sections if found else []
     # What the dynamic table has is what the library itself can name.
     for section in sorted((section for section in sections if section[1] in (SYMTAB, DYNSYM)), key=lambda s: -s[1]):
         names = sections[section[6]][4]

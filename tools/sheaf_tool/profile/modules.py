@@ -12,7 +12,7 @@ import struct
 from dataclasses import dataclass
 from typing import Iterator
 
-from ..elf import BROKEN, HEAD, LOAD, PART, SECTION
+from ..elf import BROKEN, LOAD, headers
 from .raw import Map, Raw
 
 NOTE_PART, NOTE_SECTION, EXECUTABLE = 4, 7, 1
@@ -47,17 +47,15 @@ def _build_id(data: mmap.mmap, begin: int, size: int) -> str:
 
 
 def _facts(data: mmap.mmap) -> Facts | None:
-    head = HEAD.unpack_from(data)
-    if head[0][:6] != b"\x7fELF\x02\x01":
+    found = headers(data)
+    if not found:
         return None
-    parts = [PART.unpack_from(data, head[5] + i * head[9]) for i in range(head[10])]
-    sections = [SECTION.unpack_from(data, head[6] + i * head[11]) for i in range(head[12])]
-    names = sections[head[13]][4] if sections else 0
-    debug = any(data[names + section[0]:names + section[0] + 12] == b".debug_info\0" for section in sections)
-    build_ids = [_build_id(data, part[2], part[5]) for part in parts if part[0] == NOTE_PART]
+    names = [found.names + section[0] for section in found.sections]
+    debug = any(data[at:at + 12] == b".debug_info\0" for at in names)
+    build_ids = [_build_id(data, part[2], part[5]) for part in found.parts if part[0] == NOTE_PART]
     # A file with debug data only keeps its notes as a section.
-    build_ids += [_build_id(data, section[4], section[5]) for section in sections if section[1] == NOTE_SECTION]
-    return Facts(next(filter(None, build_ids), ""), [(part[2], part[3], part[5]) for part in parts
+    build_ids += [_build_id(data, section[4], section[5]) for section in found.sections if section[1] == NOTE_SECTION]
+    return Facts(next(filter(None, build_ids), ""), [(part[2], part[3], part[5]) for part in found.parts
                                                      if part[0] == LOAD and part[1] & EXECUTABLE], debug)
 
 
