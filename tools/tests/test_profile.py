@@ -194,7 +194,7 @@ class Text(Folder):
                      leaks.render(profile(found), 20)):
             self.assertLessEqual(max(map(len, text.splitlines())), 100)
             self.assertIn("3 samples had no room: all figures are too low", text)
-        self.assertIn("and 45 functions more: --top N shows more", top.render(profile(found), LIVE, 15))
+        self.assertIn("and 45 more functions: --top N shows more", top.render(profile(found), LIVE, 15))
 
     def test_nasty_names(self) -> None:
         found = document([named(1)], [row(cache=NASTY, group=NASTY, live=(1, 50))], program=NASTY,
@@ -213,7 +213,7 @@ class Text(Folder):
                          samples=[[50, 0, 3, 59000], [50, 0, 7, 1000]])
         self.assertEqual(leaks.render(profile(found), 30), """\
 profile of /bin/many (process 4711)
-in use: 35K (standard error 29.9 %) in 710 objects, estimated from 11 samples, one each 4096
+in use: 35K (standard error 29.9 %) in 710 objects, estimated from 11 samples, one per 4096
     28K in 581 objects of kmalloc-64, by 9 samples
            many+0x3
    6450 in 129 objects of kmalloc-64, by 2 samples, age 1000 ms to 59 s, thread 3-7
@@ -305,4 +305,4 @@ class Huge(unittest.TestCase):
         made = profile(found)
         self.assertEqual(made.sum("live").samples, n)
         self.assertGreater(len(folded.render(made, LIVE).splitlines()), n * 9 // 10)
-        self.assertIn("functions more", top.render(made, LIVE, 30))
+        self.assertIn("more functions", top.render(made, LIVE, 30))

@@ -36,7 +36,7 @@ formats
   raw       the samples, for this command: now, later, or on another machine
 
 examples:
-  sheaf profile 4711                                who holds the memory that is in use
+  sheaf profile 4711                                who allocated the memory that is in use
   sheaf profile 4711 --value all                    who allocated most since the start
   sheaf profile 4711 --peak                         what it had when it had most
   sheaf profile 4711 --leaks                        what is in use, by stack, with ages

@@ -38,5 +38,5 @@ def render(profile: Profile, most: int) -> str:
     found.sort(key=lambda one: -one[0].values["live"][1])
     parts = [folded(top.summary(profile, ("live", "bytes"))), *(_block(*one) for one in found[:most])]
     if len(found) > most:
-        parts.append(f"and {plural(len(found) - most, 'stack')} more: --top N shows more")
+        parts.append(f"and {plural(len(found) - most, 'more stack')}: --top N shows more")
     return "\n".join(parts) + "\n"

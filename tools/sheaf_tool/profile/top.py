@@ -74,7 +74,7 @@ def summary(profile: Profile, column: Column) -> list[str]:
         means = " or ".join(dict.fromkeys(bytes_short(raw.mean) for raw in profile.raws))
         lines.append(f"{WORDS[which]}: {bytes_short(round(found.bytes))} (standard error {found.percent():.1f} %) in "
                      f"{amount(found.objects, 'objects')} objects, estimated from {plural(found.samples, 'sample')}, "
-                     f"one each {means}")
+                     f"one per {means}")
     return lines + warnings(profile)
 
 
@@ -86,5 +86,5 @@ def render(profile: Profile, column: Column, most: int) -> str:
     total = sum(abs(one.own[0]) for one in functions)  # of a difference: of all changes
     lines = [folded(summary(profile, column)), "", HEADER, *(_line(one, unit, total) for one in shown[:most])]
     if len(shown) > most:
-        lines.append(f"and {plural(len(shown) - most, 'function')} more: --top N shows more")
+        lines.append(f"and {plural(len(shown) - most, 'more function')}: --top N shows more")
     return "\n".join(lines) + "\n"
