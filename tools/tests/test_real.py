@@ -56,11 +56,16 @@ class Programs(unittest.TestCase):
         self.assertEqual([one.name for one in real.chosen(every, ("programs", "true"))], ["python", "xz", "true"])
         with self.assertRaisesRegex(Failure, "no program or kind 'pyton'"):
             real.chosen(every, ("pyton",))
-        before, now = invented(), Document("real", {"versions": {}})
+        before, now = invented(), Document("real", {"versions": {}, "load": 0.5,
+                                                    "command": "sheaf bench real --repeat 20 --row python"})
+        before.machine["load"] = 2.0
         real._keep(now, {"allocator": OURS, "program": "python", "kind": "programs"}, ["cpu 7"])
         real.beside(now, before, every)
         self.assertEqual(list(dict.fromkeys(result.params["program"] for result in now.results)),
                          ["larson", "python", "xz", "true"])
+        self.assertEqual(now.machine["load"], 2.0)
+        self.assertEqual(now.machine["command"],
+                         "sheaf bench real --repeat 20 --row larson --row python --row xz --row true")
         self.assertEqual(now.samples("ms", program="python"), [7.0])
         self.assertEqual(now.samples("ms", program="xz"), before.samples("ms", program="xz"))
         with self.assertRaisesRegex(Failure, "another cpu"):

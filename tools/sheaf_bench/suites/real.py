@@ -184,6 +184,12 @@ def beside(document: Document, before: Document, every: list[Program]) -> None:
     here = {result.params["program"] for result in document.results}
     document.results += [result for result in before.results if result.params["program"] in {*order} - here]
     document.results.sort(key=lambda result: order.index(result.params["program"]))
+    # In parts: the highest load, and a command for all of them.
+    document.machine["load"] = max(one.machine.get("load", 0.0) for one in (document, before))
+    if "command" in document.machine:
+        words = document.machine["command"].partition(" --row ")[0]
+        rows = dict.fromkeys(result.params["program"] for result in document.results)
+        document.machine["command"] = " ".join([words, *(shlex.join(["--row", row]) for row in rows)])
 
 
 def _run(settings: Settings, machine: dict[str, Any]) -> Document:
