@@ -91,6 +91,22 @@ static void tell_none(const char *what, const char *advice)
 		advice);
 }
 
+/* Of a class of slots. */
+static void tell_all_in_use(bool packed)
+{
+	if (!packed)
+		tell_none("all addresses for guard pages are in use",
+			  "slab_guard=N sets how many MiB of addresses they get");
+	else
+		os_report_once_later(
+			&pool.reported,
+			"profile: all addresses for samples of this size are in use, or the "
+			"system refuses memory for them; further samples are left out until some "
+			"are freed, so figures are too low. Set more MiB of addresses than %zu "
+			"with slab_guard=N, or a larger mean with profile=N",
+			guard_range.size / MIB);
+}
+
 void guard_begin(void)
 {
 	size_t size = wanted_size();
@@ -345,6 +361,8 @@ static struct guard_slot *claim_any(unsigned int class)
 		slot = claim_fresh(class);
 	for (int i = 0; i < TRIES && !slot && !is_packed(class); i++)
 		slot = claim_oldest(class);
+	if (!slot)
+		tell_all_in_use(is_packed(class));
 	return slot;
 }
 
@@ -403,13 +421,8 @@ struct guard_slot *guard_claim(size_t size, size_t align, bool packed)
 	if (!os_load_acquire(&guard_range.size) || class >= CLASSES || !slots_per_chunk(class))
 		return NULL;
 	slot = claim_any(class);
-	if (!slot && packed)
+	if (!slot)
 		return NULL;
-	if (!slot) {
-		tell_none("all addresses for guard pages are in use",
-			  "slab_guard=N sets how many MiB of addresses they get");
-		return NULL;
-	}
 	os_assert(os_peek(&slot->state) == DEBUG_BUSY); /* GUARD-G1 */
 	slot->object_size = (uint32_t)size;
 	slot->object = place_object(slot, size, align);

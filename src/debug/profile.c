@@ -10,6 +10,7 @@
 #include "os/machine.h"
 #include "os/memory.h"
 #include "os/probe.h"
+#include "os/report/report.h"
 
 #define BUCKETS	   4096u
 #define ROWS_BYTES ((size_t)16 << 20)
@@ -18,6 +19,7 @@ static struct {
 	char *rows; /* ROWS_BYTES, one row after the other; touched as they are made */
 	size_t used;
 	uint64_t left_out;
+	uint32_t reported;
 	uint64_t live, peak; /* bytes that the samples in use stand for; the most of them */
 	uint32_t began;	     /* in ms, with this mean */
 	uint32_t mean;
@@ -67,6 +69,15 @@ static uint64_t hash_of(const char *name, size_t size, const uintptr_t *ip, uint
 	for (uint32_t i = 0; i < PROFILE_NAME && name[i]; i++)
 		hash = (hash ^ (unsigned char)name[i]) * odd;
 	return hash ^ hash >> 32;
+}
+
+static void tell_no_room(void)
+{
+	os_report_once_later(
+		&profile.reported,
+		"profile: %s; samples of further stacks are left out, so figures are too low. "
+		"Start the program with a larger mean, profile=N: fewer samples have fewer stacks",
+		profile.rows ? "the 16 MiB for stacks are full" : "no memory for stacks");
 }
 
 static bool is_row_of(const struct profile_row *row, uint64_t hash, const char *name, size_t size,
@@ -166,6 +177,7 @@ struct profile_row *profile_allocated(const void *object, const char *name, size
 	struct profile_row *row = row_of(name, size, ip, n);
 
 	if (!row) {
+		tell_no_room();
 		profile_leave_out();
 		return NULL;
 	}

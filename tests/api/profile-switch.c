@@ -369,6 +369,21 @@ static void leave(void)
 	start_again("leave");
 }
 
+/* 64 objects, each of them a sample, fill one half of the addresses. */
+static void use_all_addresses(void)
+{
+	struct kmem_cache *s = make("most", 65536, 0);
+
+	for (int i = 0; i < 100; i++)
+		CHECK(kmem_cache_alloc(s, GFP_KERNEL));
+}
+
+static void fill(void)
+{
+	CHECK(setenv("SHEAF_OPTIONS", "profile_leaks;profile=4096;slab_guard=8", 1) == 0);
+	start_again("fill");
+}
+
 static void are_near(unsigned long long found, unsigned long long expected)
 {
 	assert_in_range(found, expected * 3 / 4, expected * 5 / 4);
@@ -404,6 +419,26 @@ static void leaks_are_reported_at_exit(void **state)
 	are_near(bytes, 4096000 + 1024000);
 }
 
+static void full_addresses_are_reported(void **state)
+{
+	int status;
+
+	(void)state;
+	capture_begin(&captured);
+	status = in_child(fill);
+	capture_end(&captured);
+	needs_image(status);
+	assert_int_equal(status, 0);
+	assert_non_null(strstr(captured.text,
+			       "libsheaf: profile: all addresses for samples of this size are in "
+			       "use, or the system refuses memory for them; further samples are "
+			       "left out until some are freed, so figures are too low. Set more "
+			       "MiB of addresses than 8 with slab_guard=N, or a larger mean with "
+			       "profile=N\n"));
+	assert_null(strstr(strstr(captured.text, "profile: all") + 1, "profile: all"));
+	assert_non_null(strstr(captured.text, " by 64 samples; 36 more were left out\n"));
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -415,11 +450,11 @@ int main(int argc, char **argv)
 		cmocka_unit_test(charged_objects),
 		cmocka_unit_test(while_threads_allocate),
 		cmocka_unit_test(leaks_are_reported_at_exit),
+		cmocka_unit_test(full_addresses_are_reported),
 	};
 
-	(void)argv;
 	if (argc > 1) {
-		leave_objects();
+		strcmp(argv[1], "fill") ? leave_objects() : use_all_addresses();
 		return 0;
 	}
 	asked = kmem_cache_create("asked", SIZE, NULL, SLAB_STORE_USER);

@@ -14,6 +14,7 @@
 
 #include "debug/profile.h"
 #include "kit/cache.h"
+#include "kit/capture.h"
 #include "kit/chance.h"
 #include "kit/hooks.h"
 #include "kit/sanitizers.h"
@@ -346,14 +347,17 @@ static void the_peak_is_near(void **state)
 	kmem_cache_destroy(s);
 }
 
-/* Without room for a row, a sample is counted, and is an object like any other. (PROFILE-J2) */
+/* Without room for a row, a sample is counted, and is an object like any other. The first one is
+ * reported. (PROFILE-J2) */
 static void what_has_no_room_is_counted(void **state)
 {
+	static struct capture captured;
 	uintptr_t ip[PROFILE_DEPTH] = {1};
 	struct kmem_cache *s;
 	void *object;
 
 	(void)state;
+	capture_begin(&captured);
 	while (profile_allocated(NULL, "full", 8, 8, ip, PROFILE_DEPTH))
 		ip[0]++;
 	while (profile_allocated(NULL, "full", 8, 8, ip, 1))
@@ -365,6 +369,11 @@ static void what_has_no_room_is_counted(void **state)
 	memset(object, 1, LARGE);
 	kmem_cache_free(s, object);
 	kmem_cache_destroy(s);
+	assert_int_equal(capture_end(&captured), 1);
+	assert_string_equal(captured.text,
+			    "libsheaf: profile: the 16 MiB for stacks are full; samples of further "
+			    "stacks are left out, so figures are too low. Start the program with a "
+			    "larger mean, profile=N: fewer samples have fewer stacks\n");
 }
 
 int main(void)
