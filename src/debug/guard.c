@@ -63,9 +63,9 @@ static struct {
 	struct {
 		uint32_t fresh;	    /* slots that were ever claimed */
 		uint32_t hand;	    /* where the next search for a free slot begins */
-		uint32_t nr_chunks; /* begun, or being begun */
+		uint32_t nr_chunks; /* that have begun: the first of `chunks` */
 		uint64_t free;	    /* packed: the newest free slot, and in the upper half a tag */
-		uint16_t chunks[MOST_CHUNKS / 2];
+		uint16_t chunks[MOST_CHUNKS / 2]; /* their numbers, from 1; 0: none yet */
 	} classes[CLASSES];
 	uint16_t kinds[MOST_CHUNKS];
 } pool OS_LARGE;
@@ -187,13 +187,13 @@ static char *bytes_of(const struct guard_slot *slot)
 	       n * stride_of(class);
 }
 
-/* Slot i of a class, if its chunk has begun. */
+/* Slot i of a class, of a chunk that has begun. */
 static struct guard_slot *slot_at(unsigned int class, uint32_t i)
 {
-	uint32_t per_chunk = slots_per_chunk(class), chunk;
+	uint32_t per_chunk = slots_per_chunk(class);
+	uint32_t chunk = os_load_acquire(&pool.classes[class].chunks[i / per_chunk]);
 
-	chunk = os_load_acquire(&pool.classes[class].chunks[i / per_chunk]);
-	return chunk ? &pool.slots[(chunk - 1) * GUARD_SLOTS + i % per_chunk] : NULL;
+	return &pool.slots[(chunk - 1) * GUARD_SLOTS + i % per_chunk];
 }
 
 struct guard_notes *guard_notes_of(const struct guard_slot *slot)
@@ -266,14 +266,19 @@ static bool grow(unsigned int class)
 	} while (!os_cmpxchg(&pool.nr_chunks, &chunk, chunk + 1));
 	base = guard_range.base + chunk * OS_HUGE;
 	guard = is_packed(class) ? OS_GUARD_NONE : os_guard_begin(base, OS_HUGE);
-	/* What is not opened of a chunk that the system refuses is lost. */
-	if (guard == OS_GUARD_NONE && !os_commit(base, slots_per_chunk(class) * stride_of(class)))
+	if (guard == OS_GUARD_NONE && !os_commit(base, slots_per_chunk(class) * stride_of(class))) {
+		/* It is lost only if another thread has taken the next one. */
+		os_cmpxchg(&pool.nr_chunks, &(uint32_t){chunk + 1}, chunk);
 		return false;
+	}
 	os_store_release(&pool.kinds[chunk], KIND(class, guard));
-	place = os_fetch_add_relaxed(&pool.classes[class].nr_chunks, 1);
-	if (place >= MOST_CHUNKS / 2)
+	place = os_load_relaxed(&pool.classes[class].nr_chunks);
+	while (place < MOST_CHUNKS / 2 && !os_cmpxchg(&pool.classes[class].chunks[place],
+						      &(uint16_t){0}, (uint16_t)(chunk + 1)))
+		place++;
+	if (place == MOST_CHUNKS / 2)
 		return false;
-	os_store_release(&pool.classes[class].chunks[place], (uint16_t)(chunk + 1));
+	os_fetch_add(&pool.classes[class].nr_chunks, 1);
 	return true;
 }
 
@@ -288,7 +293,7 @@ static bool claim(struct guard_slot *slot, uint32_t from)
 static struct guard_slot *claim_fresh(unsigned int class)
 {
 	uint32_t *fresh = &pool.classes[class].fresh;
-	uint32_t n = os_load_relaxed(&pool.classes[class].nr_chunks) * slots_per_chunk(class);
+	uint32_t n = os_load_acquire(&pool.classes[class].nr_chunks) * slots_per_chunk(class);
 	struct guard_slot *slot;
 	uint32_t i = os_load_relaxed(fresh);
 
@@ -297,8 +302,7 @@ static struct guard_slot *claim_fresh(unsigned int class)
 			return NULL;
 	} while (!os_cmpxchg(fresh, &i, i + 1));
 	slot = slot_at(class, i);
-	/* Another thread is still beginning the chunk: the slot stays unused. */
-	return slot && claim(slot, GUARD_NEVER_USED) ? slot : NULL;
+	return claim(slot, GUARD_NEVER_USED) ? slot : NULL;
 }
 
 /* Of some slots, the one that has been free longest. */
@@ -313,7 +317,7 @@ static struct guard_slot *claim_oldest(unsigned int class)
 		struct guard_slot *slot = slot_at(class, (hand + i) % n);
 		uint32_t age;
 
-		if (!slot || os_load_relaxed(&slot->state) != DEBUG_FREE)
+		if (os_load_relaxed(&slot->state) != DEBUG_FREE)
 			continue;
 		age = now - os_load_relaxed(&slot->freed);
 		if (!oldest || age > most) {
@@ -357,7 +361,7 @@ static struct guard_slot *claim_any(unsigned int class)
 
 	if (!slot)
 		slot = claim_fresh(class);
-	if (!slot && grow(class))
+	while (!slot && grow(class))
 		slot = claim_fresh(class);
 	for (int i = 0; i < TRIES && !slot && !is_packed(class); i++)
 		slot = claim_oldest(class);
