@@ -209,12 +209,13 @@ class Text(Folder):
         self.assertEqual(lines[0].count(";"), 0)
 
     def test_leaks(self) -> None:
-        found = document([named(1, 2), named(3)], [row(0, live=(2, 100)), row(1, live=(0, 0), all=(5, 5)), row(1, live=(9, 450))],
+        found = document([named(1, 2), named(3)], [row(0, live=(2, 100)), row(1, live=(0, 0), all=(5, 5)),
+                                                           row(1, live=(9, 450), group="query")],
                          samples=[[50, 0, 3, 59000], [50, 0, 7, 1000]])
         self.assertEqual(leaks.render(profile(found), 30), """\
 profile of /bin/many (process 4711)
 in use: 35K (standard error 29.9 %) in 710 objects, estimated from 11 samples, one per 4096
-    28K in 581 objects of kmalloc-64, by 9 samples
+    28K in 581 objects of kmalloc-64, by 9 samples, group query
            many+0x3
    6450 in 129 objects of kmalloc-64, by 2 samples, age 1000 ms to 59 s, thread 3-7
            many+0x1

@@ -92,6 +92,16 @@ class Decoded(unittest.TestCase):
         self.assertEqual(labels, [[{"cache": "kmalloc-64"}, {"bytes": 64}],
                                   [{"cache": "kmalloc-8k"}, {"group": "g"}, {"bytes": 8192}]])
 
+    def test_what_is_in_use_has_threads(self) -> None:
+        found = {**SOME, "samples": [[40, 0, 7, 1], [50, 0, 30, 2], [60, 0, 7, 3], [8000, 1, 7, 4]]}
+        self.read(profile(found))
+        threads = [[self.strings[label[2][0]] for label in map(decode, decode(sample)[3]) if self.strings[label[1][0]] == "thread"]
+                   for sample in self.found[2]]
+        self.assertEqual(threads, [["7"], ["30"], [], ["7"], []])
+        self.assertEqual(self.values(), [
+            [0, 0, 129, 6450, 0, 0], [0, 0, 65, 3225, 0, 0], [6450, 322507, 452, 22575, 1290, 64501],
+            [0, 0, 1, 9252, 0, 0], [6, 46261, 5, 37009, 6, 46261]])
+
     def test_places(self) -> None:
         self.assertEqual([numbers(decode(sample)[1][0]) for sample in self.found[2]], [[1, 2], [3]])
         places = [decode(one) for one in self.found[4]]

@@ -38,6 +38,7 @@ class Entry:
     freed: float
     elsewhere: float
     lifetime_ms: float
+    threads: dict[int, tuple[float, float]]  # the part of "live" whose threads are known: objects and bytes
 
     def value(self, which: str, unit: str) -> float:
         return self.values[which][UNITS.index(unit)]
@@ -86,11 +87,16 @@ class Profile:
 
 def _entries(raw: Raw, locator: Locator, sign: int) -> Iterable[Entry]:
     stacks = [locator.stack(stack) for stack in raw.stacks]
-    for row in raw.rows:
+    threads: list[dict[int, tuple[float, float]]] = [{} for _ in raw.rows]
+    for sample in raw.samples:
+        n, size = threads[sample.row].get(sample.thread, (0, 0))
+        threads[sample.row][sample.thread] = n + 1, size + sample.asked
+    for row, by_thread in zip(raw.rows, threads):
         scale = sign / chance(row.size, raw.mean)
         yield Entry(stacks[row.stack], row.cache, row.group, row.size,
                     {key: (n * scale, size * scale) for key, (n, size) in row.values.items()},
-                    row.freed * scale, row.elsewhere * scale, row.lifetime_ms * scale)
+                    row.freed * scale, row.elsewhere * scale, row.lifetime_ms * scale,
+                    {thread: (n * scale, size * scale) for thread, (n, size) in by_thread.items()})
 
 
 def together(raws: list[Raw], directories: list[str], minus: Sequence[Raw] = ()) -> Profile:

@@ -20,8 +20,9 @@ def _ages(samples: list[Sample], now: float) -> str:
 
 def _block(entry: Entry, samples: list[Sample], now: float, n: int) -> str:
     objects, size = entry.values["live"]
+    group = f", group {entry.group}" if entry.group else ""
     return block(f"{top.amount(size, 'bytes'):>7} in {top.amount(objects, 'objects')} objects of {entry.cache or entry.size}, "
-                 f"by {plural(n, 'sample')}{_ages(samples, now)}", [line.text() for line in frames(entry.stack)])
+                 f"by {plural(n, 'sample')}{_ages(samples, now)}{group}", [line.text() for line in frames(entry.stack)])
 
 
 def render(profile: Profile, most: int) -> str:

@@ -72,17 +72,25 @@ class _Writer:
                     mapping.inlined |= mapping.lines
         return self._by_identity[id(location)]
 
-    def _sample(self, entry: Entry) -> bytes:
+    def _samples(self, entry: Entry) -> Iterator[bytes]:
+        """What is in use, by thread; the rest together."""
         key = id(entry.stack)
         if key not in self._stacks:
             self._stacks[key] = packed(1, map(self._location, entry.stack))
-        values = packed(2, (signed(value) for _, which in TYPES for value in entry.values[which]))
+        rest = dict(entry.values)
+        for thread, (objects, size) in sorted(entry.threads.items()):
+            rest["live"] = rest["live"][0] - objects, rest["live"][1] - size
+            yield self._sample(entry, {"live": (objects, size)}, str(thread))
+        yield self._sample(entry, rest)
+
+    def _sample(self, entry: Entry, values: dict[str, tuple[float, float]], thread: str = "") -> bytes:
+        found = packed(2, (signed(value) for _, which in TYPES for value in values.get(which, (0, 0))))
         of = self._strings.of
         labels = [message(3, number(1, of(name)) + number(2, of(text)))
-                  for name, text in (("cache", entry.cache), ("group", entry.group)) if text]
+                  for name, text in (("cache", entry.cache), ("group", entry.group), ("thread", thread)) if text]
         # Go's heap profiles have this label for the size of objects.
         labels.append(message(3, number(1, of("bytes")) + number(3, entry.size) + number(4, of("bytes"))))
-        return message(2, self._stacks[key] + values + b"".join(labels))
+        return message(2, self._stacks[id(entry.stack)] + found + b"".join(labels))
 
     def _mapping(self, one: _Mapping) -> bytes:
         of, where = self._strings.of, one.where
@@ -117,7 +125,7 @@ class _Writer:
         of, raws = self._strings.of, self._profile.raws
         yield from (self._type(1, f"{prefix}_{name}", unit) for prefix, _ in TYPES for name, unit in KINDS)
         # A stack without addresses is a sample without locations, which pprof refuses.
-        yield from (self._sample(entry) for entry in self._profile.entries if entry.stack)
+        yield from (one for entry in self._profile.entries if entry.stack for one in self._samples(entry))
         yield from map(self._mapping, self._mappings.values())
         yield from (self._place(*item) for item in self._locations.items())
         yield from (self._named(*item) for item in self._functions.items())
