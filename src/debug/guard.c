@@ -45,7 +45,7 @@
 
 #define PER_CHUNK (GUARD_SLOTS * (sizeof(struct guard_slot) + sizeof(struct guard_notes)))
 
-struct guard_range guard_range;
+struct guard_range guard_range = {.base = (char *)(UINTPTR_MAX / 2 + 1)};
 
 /* The kind of a chunk: 0 before it begins, else its class plus one and its enum os_guard. */
 #define KIND(class, guard) ((uint16_t)(((class) + 1u) | (unsigned int)(guard) << 8))
@@ -129,7 +129,7 @@ void guard_begin(void)
 	pool.sequence = os_random();
 	sample_seed(pool.sequence);
 	pool.most_open = os_mappings_limit() / MAPPINGS_PART;
-	guard_range.base = base;
+	os_store_relaxed(&guard_range.base, base);
 	os_store_release(&guard_range.size, size);
 	os_fault_watch(guard_explain);
 }

@@ -52,17 +52,16 @@
 #define GUARD_LOOK 16
 
 struct guard_range {
-	char *base;
+	char *base;  /* before there is a range, an address that is above all others */
 	size_t size; /* 0: there is none */
 };
 extern struct guard_range guard_range __attribute__((visibility("hidden")));
 
 static inline bool guard_is_ours(const void *address)
 {
-	/* In this order: the range may be reserved just now. */
-	size_t size = os_load_acquire(&guard_range.size);
-
-	return (uintptr_t)address - (uintptr_t)guard_range.base < size;
+	/* Whoever has such an object sees both; to others the two may come in any order. */
+	return (uintptr_t)address - (uintptr_t)os_load_relaxed(&guard_range.base) <
+	       os_load_relaxed(&guard_range.size);
 }
 
 /* --- guard.c ---------------------------------------------------------------------------------- */
