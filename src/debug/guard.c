@@ -131,7 +131,9 @@ void guard_begin(void)
 	pool.most_open = os_mappings_limit() / MAPPINGS_PART;
 	os_store_relaxed(&guard_range.base, base);
 	os_store_release(&guard_range.size, size);
-	os_fault_watch(guard_explain);
+	/* Nothing else closes pages. */
+	if (os_options_debug_has('G') || os_options_debug_has('S'))
+		os_fault_watch(guard_explain);
 }
 
 /* --- arithmetic ------------------------------------------------------------------------------- */
