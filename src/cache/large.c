@@ -33,14 +33,6 @@ bool large_own(void *block, size_t size, gfp_t flags, uint32_t number)
 	return true;
 }
 
-bool large_retire(void *block, const char *call)
-{
-	if (map_retire(block) || (caches.boot && caches.boot->retire(block)))
-		return true;
-	cache_report_wrong(block, call);
-	return false;
-}
-
 /* As with caches, a class has eight sizes for each doubling. */
 static size_t class_of_block(size_t size)
 {
@@ -82,6 +74,21 @@ void large_set_asked(void *block, size_t asked)
 	if (number)
 		guard_record_asked(number, asked);
 	large_put_record(block, number);
+}
+
+bool large_retire(void *block, const char *call)
+{
+	uint32_t record;
+
+	if (!map_retire(block) && !(caches.boot && caches.boot->retire(block))) {
+		cache_report_wrong(block, call);
+		return false;
+	}
+	record = large_take_record(block);
+	if (record)
+		guard_record_retired(record);
+	large_put_record(block, record);
+	return true;
 }
 
 void large_free(void *block)

@@ -106,6 +106,8 @@ static inline void guard_set_asked(void *object, size_t size)
  * asked for. Returns the number of the record; 0: there is no room. */
 uint32_t guard_record(struct slab_cache *cache, void *block, size_t class, size_t asked);
 void guard_record_asked(uint32_t number, size_t asked);
+/* The block waits for a grace period from now on. */
+void guard_record_retired(uint32_t number);
 void guard_record_end(uint32_t number);
 
 /* Count the objects of the cache in use, and list the first `room` of them. */

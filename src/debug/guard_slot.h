@@ -29,6 +29,14 @@ struct guard_slot {
 	uint32_t next; /* of a free packed slot: the number of the next one of its class; 0: none */
 };
 
+/* Its object is in use, or waits for a grace period. */
+static inline bool guard_is_live(const struct guard_slot *slot)
+{
+	uint32_t state = os_load_acquire(&slot->state);
+
+	return state == DEBUG_USED || state == DEBUG_WAITS;
+}
+
 static inline bool guard_is_inside(const struct guard_slot *slot, const void *pointer)
 {
 	return (uintptr_t)pointer - (uintptr_t)slot->object < slot->object_size;

@@ -82,6 +82,7 @@ static OS_NOINLINE void note_sample(const struct guard_slot *slot, const char *n
 	uint32_t n = os_stack_walk(ip, PROFILE_DEPTH);
 
 	track_stack(track, ip, n < TRACK_FRAMES ? n : TRACK_FRAMES);
+	notes->tracks[DEBUG_FREED].thread = 0;
 	notes->asked = asked;
 	notes->row = profile_allocated(slot->object, name, class, asked, ip, n);
 }
@@ -106,11 +107,14 @@ void guard_tell_asked(void *object, size_t size)
 static void end_sample(const struct guard_slot *slot)
 {
 	struct guard_notes *notes = guard_notes_of(slot);
-	const struct debug_track *track = &notes->tracks[DEBUG_ALLOCATED];
+	const struct debug_track *from = &notes->tracks[DEBUG_ALLOCATED],
+				 *to = &notes->tracks[DEBUG_FREED];
+	bool retired = to->thread;
 
 	if (notes->row)
-		profile_freed(notes->row, slot->object, notes->asked, track->cpu != os_cpu(),
-			      os_now_ms() - track->when);
+		profile_freed(notes->row, slot->object, notes->asked,
+			      from->cpu != (retired ? to->cpu : os_cpu()),
+			      (retired ? to->when : os_now_ms()) - from->when);
 	notes->row = NULL;
 }
 
@@ -133,6 +137,11 @@ uint32_t guard_record(struct slab_cache *cache, void *block, size_t class, size_
 void guard_record_asked(uint32_t number, size_t asked)
 {
 	set_asked(guard_slot_of(number), asked);
+}
+
+void guard_record_retired(uint32_t number)
+{
+	track_stack(&guard_notes_of(guard_slot_of(number))->tracks[DEBUG_FREED], NULL, 0);
 }
 
 void guard_record_end(uint32_t number)
@@ -200,11 +209,6 @@ void guard_set_size(void *object, size_t size)
 }
 
 /* --- freeing ---------------------------------------------------------------------------------- */
-
-static bool is_live(uint32_t state)
-{
-	return state == DEBUG_USED || state == DEBUG_WAITS;
-}
 
 /* The slot of a pointer. NULL after a report: it belongs to no object, or to another cache. */
 static struct guard_slot *slot_of_call(struct slab_cache *cache, void *pointer, const char *call)
@@ -291,7 +295,7 @@ void *guard_find(const void *pointer, struct slab_cache **cache, size_t *size)
 {
 	struct guard_slot *slot = guard_place_of(pointer).in;
 
-	if (!slot || !is_live(os_load_acquire(&slot->state)) || !guard_is_inside(slot, pointer))
+	if (!slot || !guard_is_live(slot) || !guard_is_inside(slot, pointer))
 		return NULL;
 	*cache = os_load_relaxed(&slot->cache);
 	*size = os_load_relaxed(&slot->size);
@@ -302,9 +306,7 @@ uint32_t *guard_owner(const void *object)
 {
 	struct guard_slot *slot = guard_place_of(object).in;
 
-	return slot && slot->object == object && is_live(os_load_acquire(&slot->state))
-		       ? &slot->owner
-		       : NULL;
+	return slot && slot->object == object && guard_is_live(slot) ? &slot->owner : NULL;
 }
 
 void guard_for_each_owned(owner_look *look, void *data)
@@ -312,14 +314,14 @@ void guard_for_each_owned(owner_look *look, void *data)
 	guard_for_each (slot) {
 		uint32_t number = os_load_relaxed(&slot->owner);
 
-		if (number && is_live(os_load_acquire(&slot->state)))
+		if (number && guard_is_live(slot))
 			look(data, os_load_relaxed(&slot->cache), number);
 	}
 }
 
 static bool is_live_in(const struct guard_slot *slot, const struct slab_cache *cache)
 {
-	return is_live(os_load_acquire(&slot->state)) && os_load_relaxed(&slot->cache) == cache;
+	return guard_is_live(slot) && os_load_relaxed(&slot->cache) == cache;
 }
 
 size_t guard_live(const struct slab_cache *cache, void **objects, size_t room)

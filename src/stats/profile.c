@@ -74,8 +74,7 @@ static void print_samples(struct out *out)
 	const char *between = "\n";
 
 	guard_for_each (slot)
-		if (os_load_acquire(&slot->state) == DEBUG_USED &&
-		    print_sample(out, between, guard_notes_of(slot)))
+		if (guard_is_live(slot) && print_sample(out, between, guard_notes_of(slot)))
 			between = ",\n";
 }
 

@@ -9,14 +9,17 @@
 #include <sheaf/group.h>
 #include <sheaf/kmalloc.h>
 #include <sheaf/slab.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
+#include "kit/by_hand.h"
 #include "kit/cache.h"
 #include "kit/capture.h"
 #include "kit/check.h"
+#include "kit/clock.h"
 #include "kit/control.h"
 #include "kit/hooks.h"
 #include "kit/needs.h"
@@ -32,6 +35,7 @@
 
 static struct kmem_cache *asked; /* each of its calls is slow */
 static char text[TEXT];
+static struct capture captured;
 
 /* The line that answers; `text` has the file. */
 static const char *ask(const char *question)
@@ -260,6 +264,47 @@ static void large_blocks(void **state)
 	assert_int_equal(sum("kmalloc-large", "\"freed\":"), 3);
 }
 
+/* Until their grace period has passed, samples are in use; but they were freed before that. */
+static void retired_samples(void **state)
+{
+	struct item {
+		struct kvfree_rcu_head head;
+		char rest[SIZE - sizeof(struct kvfree_rcu_head)];
+	};
+	struct kmem_cache *s = make("retired", sizeof(struct item), 0);
+	static struct item *objects[MANY];
+	uint64_t live, blocks, lifetimes;
+	struct item *block;
+
+	(void)state;
+	ask_well("profile\n");
+	lifetimes = sum("kmalloc-large", "\"lifetime_ms\":");
+	ask_well("profile on 4096\n");
+	for (unsigned int i = 0; i < MANY; i++)
+		assert_non_null(objects[i] = kmem_cache_alloc(s, GFP_KERNEL));
+	assert_non_null(block = kmalloc(LARGE, GFP_KERNEL));
+	clock_pass_ms(10000);
+	for (unsigned int i = 0; i < MANY; i++)
+		kfree_rcu(objects[i], head);
+	kfree_rcu(block, head);
+	capture_begin(&captured); /* such a grace period is reported */
+	clock_pass_ms(1000000000);
+	ask_well("profile off\n");
+	live = sum("retired", "\"live\":[");
+	blocks = sum("kmalloc-large", "\"live\":[");
+	were_sampled(live, MANY, MEAN);
+	assert_int_equal(listed("retired"), live);
+	assert_int_equal(blocks, 1);
+	kvfree_rcu_barrier();
+	ask_well("profile\n");
+	capture_end(&captured);
+	assert_int_equal(sum("retired", "\"live\":["), 0);
+	assert_in_range(sum("retired", "\"lifetime_ms\":"), live * 10000, live * 500000000);
+	lifetimes = sum("kmalloc-large", "\"lifetime_ms\":") - lifetimes;
+	assert_in_range(lifetimes, 10000, 500000000);
+	kmem_cache_destroy(s);
+}
+
 /* Samples that were taken with another mean are not listed. */
 static void another_mean(void **state)
 {
@@ -275,6 +320,29 @@ static void another_mean(void **state)
 	ask_well("profile off\n");
 	assert_int_equal(number_after(text, "\"mean\":"), 8192);
 	were_sampled(sum("mean", "\"all\":["), 2 * MANY, 8192);
+	kmem_cache_destroy(s);
+}
+
+/* A freed sample of 64 KiB and more has no memory. */
+static void large_samples_return_memory(void **state)
+{
+	struct kmem_cache *s = make("returns", 1 << 18, 0);
+	unsigned char pages[(1 << 18) / 4096];
+	char *object;
+
+	(void)state;
+	ask_well("profile on 4096\n");
+	object = kmem_cache_alloc(s, GFP_KERNEL);
+	assert_non_null(object);
+	memset(object, 1, 1 << 18);
+	ask_well("profile off\n");
+	assert_int_equal(sum("returns", "\"live\":["), 1);
+	assert_int_equal(mincore(object, 1 << 18, pages), 0);
+	assert_true(pages[0] & 1);
+	kmem_cache_free(s, object);
+	assert_int_equal(mincore(object, 1 << 18, pages), 0);
+	for (size_t i = 0; i < (1u << 18) / (size_t)sysconf(_SC_PAGESIZE); i++)
+		assert_false(pages[i] & 1);
 	kmem_cache_destroy(s);
 }
 
@@ -352,15 +420,21 @@ static void while_threads_allocate(void **state)
 
 /* --- at exit ---------------------------------------------------------------------------------- */
 
-static struct capture captured;
-
-/* The part of this name, in a new image of the program. */
+/* The part of this name, in a new image of the program. Samples without closed pages need no
+ * handlers. */
 static void leave_objects(void)
 {
-	struct kmem_cache *few = make("few", 1024, 0), *most = make("most", 4096, 0);
+	struct kmem_cache *few, *most;
+	struct sigaction before, now;
+
+	CHECK(sigaction(SIGSEGV, NULL, &before) == 0);
+	few = make("few", 1024, 0);
+	most = make("most", 4096, 0);
 
 	for (int i = 0; i < 1000; i++)
 		CHECK(kmem_cache_alloc(few, GFP_KERNEL) && kmem_cache_alloc(most, GFP_KERNEL));
+	CHECK(sigaction(SIGSEGV, NULL, &now) == 0);
+	CHECK(now.sa_handler == before.sa_handler);
 }
 
 static void leave(void)
@@ -376,6 +450,38 @@ static void use_all_addresses(void)
 
 	for (int i = 0; i < 100; i++)
 		CHECK(kmem_cache_alloc(s, GFP_KERNEL));
+}
+
+/* Of 20 objects, each a sample with a chance of 0.9997. */
+static void free_cleared(void)
+{
+	struct kmem_cache *s = make("cleared", 32768, 0);
+
+	for (int i = 0; i < 20; i++) {
+		char *object = kmem_cache_alloc(s, GFP_KERNEL);
+
+		CHECK(object);
+		hook_leave_tools();
+		memset(object, 1, 32768);
+		kmem_cache_free(s, object);
+		for (int at = 0; at < 32768; at++)
+			CHECK(!((volatile char *)object)[at]);
+	}
+}
+
+static void clear(void)
+{
+	CHECK(setenv("SHEAF_OPTIONS", "profile=4096;init_on_free=1", 1) == 0);
+	start_again("cleared");
+}
+
+static void freed_samples_are_cleared(void **state)
+{
+	int status = in_child(clear);
+
+	(void)state;
+	needs_image(status);
+	assert_int_equal(status, 0);
 }
 
 static void fill(void)
@@ -446,17 +552,26 @@ int main(int argc, char **argv)
 		cmocka_unit_test(on_and_off),
 		cmocka_unit_test(freed_later),
 		cmocka_unit_test(large_blocks),
+		cmocka_unit_test(retired_samples),
 		cmocka_unit_test(another_mean),
 		cmocka_unit_test(charged_objects),
+		cmocka_unit_test(large_samples_return_memory),
 		cmocka_unit_test(while_threads_allocate),
 		cmocka_unit_test(leaks_are_reported_at_exit),
 		cmocka_unit_test(full_addresses_are_reported),
+		cmocka_unit_test(freed_samples_are_cleared),
 	};
 
-	if (argc > 1) {
-		strcmp(argv[1], "fill") ? leave_objects() : use_all_addresses();
+	if (argc > 1 && !strcmp(argv[1], "leave"))
+		leave_objects();
+	else if (argc > 1 && !strcmp(argv[1], "fill"))
+		use_all_addresses();
+	else if (argc > 1 && !strcmp(argv[1], "cleared"))
+		free_cleared();
+	if (argc > 1)
 		return 0;
-	}
+	CHECK(sheaf_rcu_register(&by_hand_ops) == 0);
 	asked = kmem_cache_create("asked", SIZE, NULL, SLAB_STORE_USER);
-	return asked ? cmocka_run_group_tests(tests, NULL, NULL) : 1;
+	CHECK(asked);
+	return cmocka_run_group_tests(tests, NULL, NULL);
 }
