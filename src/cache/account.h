@@ -63,6 +63,14 @@ static inline uint32_t account_wanted(const struct kmem_cache *s, gfp_t flags)
 	return account_charges(s, flags) ? account_number(s) : GROUP_NONE;
 }
 
+/* The name of the group that pays for what this thread allocates, if it is charged; "": none. */
+static inline const char *account_group(const struct kmem_cache *s)
+{
+	uint32_t number = groups_exist() ? account_number(s) : GROUP_NONE;
+
+	return number ? group_of_number(number)->name : "";
+}
+
 /* --- the calls of such caches ----------------------------------------------------------------- */
 
 /* The cache has charged objects from now on. */

@@ -174,7 +174,7 @@ static inline bool cache_is_sampled(const struct kmem_cache *s)
 static inline bool cache_knows_users(const struct kmem_cache *s)
 {
 	return debug_stores_users(&s->sheaf.slab) || cache_is_sampled(s) || cache_is_guarded(s) ||
-	       profile_began();
+	       profile_run();
 }
 
 /* Is the next object guarded? For calls that do not count down to the next sample. */

@@ -19,7 +19,8 @@
 
 void *cache_alloc_guarded(struct kmem_cache *s)
 {
-	void *object = guard_alloc(&s->sheaf.slab, profile_is_on() && !cache_is_guarded(s));
+	bool profiled = profile_is_on() && !cache_is_guarded(s);
+	void *object = guard_alloc(&s->sheaf.slab, profiled ? account_group(s) : NULL);
 
 	stat_add(&s->sheaf.slab, STAT_alloc_slowpath, object != NULL);
 	return object;

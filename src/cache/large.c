@@ -64,7 +64,8 @@ void large_sample(void *block, size_t asked)
 
 	if (os_unlikely(profile_is_on()) && sample_is_taken(class))
 		large_put_record(block,
-				 guard_record(&kmalloc_large.sheaf.slab, block, class, asked));
+				 guard_record(&kmalloc_large.sheaf.slab,
+					      account_group(&kmalloc_large), block, class, asked));
 }
 
 void large_set_asked(void *block, size_t asked)

@@ -22,27 +22,41 @@ static void follow(void)
 	}
 }
 
-bool sampling_begin(uint32_t mean, uint32_t by)
+static bool begin_samples(uint32_t mean, uint32_t by)
 {
 	bool possible;
 
-	housekeeping_lock();
 	if (profile_is_on()) { /* what was drawn for another mean ends first */
 		os_store_relaxed(&os_options.profile, 0);
 		follow();
 	}
 	os_lock(&caches.lock);
-	os_store_relaxed(&os_options.sample, mean);
-	os_store_relaxed(&os_options.profile, by);
+	possible = profile_begin(mean);
+	if (possible)
+		os_store_relaxed(&os_options.profile, by);
 	guard_begin();
-	profile_begin();
-	possible = guard_range.size;
-	if (!possible)
-		os_store_relaxed(&os_options.profile, 0);
+	if (!guard_range.size)
+		os_store_relaxed(&os_options.profile, possible = false);
 	os_unlock(&caches.lock);
-	os_store_relaxed(&os.watched, 1); /* bulk calls look for samples */
+	/* Bulk calls look for samples. Later, prefilled sheaves that users have may have some. */
+	os_store_relaxed(&os.watched, 1);
 	if (possible)
 		follow();
+	return possible;
+}
+
+static void end_samples(void)
+{
+	os_store_relaxed(&os_options.profile, 0);
+	follow();
+}
+
+bool sampling_begin(uint32_t mean, uint32_t by)
+{
+	bool possible;
+
+	housekeeping_lock();
+	possible = begin_samples(mean, by);
 	housekeeping_unlock();
 	return possible;
 }
@@ -50,8 +64,7 @@ bool sampling_begin(uint32_t mean, uint32_t by)
 void sampling_end(void)
 {
 	housekeeping_lock();
-	os_store_relaxed(&os_options.profile, 0);
-	follow();
+	end_samples();
 	housekeeping_unlock();
 }
 
@@ -60,8 +73,7 @@ void sampling_see_tracers(void)
 	uint32_t by = os_load_relaxed(&os_options.profile);
 
 	if (!by && profile_is_watched())
-		sampling_begin(os_options.profile_mean ? os_options.profile_mean : PROFILE_MEAN,
-			       PROFILE_WATCHED);
+		sampling_begin(os_options.profile_mean, PROFILE_WATCHED);
 	else if (by == PROFILE_WATCHED && !profile_is_watched())
 		sampling_end();
 }

@@ -192,7 +192,7 @@ static void show_profile(struct question *question)
 {
 	if (strchr(question->words, ' '))
 		switch_profile(question);
-	if (!question->error && !profile_began())
+	if (!question->error && !profile_run())
 		question->error = "it takes no samples; ask for profile on, or start it with "
 				  "SHEAF_OPTIONS=profile";
 	if (!question->error)

@@ -124,8 +124,8 @@ void guard_begin(void)
 	pool.max_chunks = (uint32_t)(size / OS_HUGE);
 	pool.slots = (struct guard_slot *)(void *)(base + size);
 	pool.notes = (struct guard_notes *)(void *)(pool.slots + pool.max_chunks * GUARD_SLOTS);
-	if (os_options.profile)
-		profile_begin();
+	if (os_options.profile && !profile_run())
+		profile_begin(os_options.profile_mean);
 	pool.sequence = os_random();
 	sample_seed(pool.sequence);
 	pool.most_open = os_mappings_limit() / MAPPINGS_PART;

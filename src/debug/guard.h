@@ -72,10 +72,10 @@ void guard_begin(void);
 
 /* --- guarded.c: the life of an object --------------------------------------------------------- */
 
-/* A guarded object of the cache; constructed, if it has a constructor. profiled: the heap profile
- * has it, and unless slab_debug=S is in force, no pages around it are closed. NULL: no slot is
- * free, or the cache's objects cannot be guarded. */
-void *guard_alloc(struct slab_cache *cache, bool profiled);
+/* A guarded object of the cache; constructed, if it has a constructor. With a group
+ * (profile.h), the heap profile has it, and unless slab_debug=S is in force, no pages around it are
+ * closed. NULL: no slot is free, or the cache's objects cannot be guarded. */
+void *guard_alloc(struct slab_cache *cache, const char *group);
 /* Free a pointer into the range to this cache, or, with NULL, to the cache that it came from. False
  * after a report: the free was ignored. clears: the object's bytes are cleared. */
 bool guard_free(struct slab_cache *cache, void *object, bool waited, bool clears, const char *call);
@@ -104,7 +104,8 @@ static inline void guard_set_asked(void *object, size_t size)
 
 /* Record a large block that the heap profile samples, by its class and the bytes that the program
  * asked for. Returns the number of the record; 0: there is no room. */
-uint32_t guard_record(struct slab_cache *cache, void *block, size_t class, size_t asked);
+uint32_t guard_record(struct slab_cache *cache, const char *group, void *block, size_t class,
+		      size_t asked);
 void guard_record_asked(uint32_t number, size_t asked);
 /* The block waits for a grace period from now on. */
 void guard_record_retired(uint32_t number);

@@ -73,8 +73,8 @@ static void trace_guarded(const struct guard_slot *slot, const char *what)
 
 /* --- the heap profile ------------------------------------------------------------------------- */
 
-static OS_NOINLINE void note_sample(const struct guard_slot *slot, const char *name, size_t class,
-				    size_t asked)
+static OS_NOINLINE void note_sample(const struct guard_slot *slot, const char *name,
+				    const char *group, size_t class, size_t asked)
 {
 	struct guard_notes *notes = guard_notes_of(slot);
 	struct debug_track *track = &notes->tracks[DEBUG_ALLOCATED];
@@ -84,7 +84,7 @@ static OS_NOINLINE void note_sample(const struct guard_slot *slot, const char *n
 	track_stack(track, ip, n < TRACK_FRAMES ? n : TRACK_FRAMES);
 	notes->tracks[DEBUG_FREED].thread = 0;
 	notes->asked = asked;
-	notes->row = profile_allocated(slot->object, name, class, asked, ip, n);
+	notes->row = profile_allocated(slot->object, name, group, class, asked, ip, n);
 }
 
 static void set_asked(struct guard_slot *slot, size_t size)
@@ -118,7 +118,8 @@ static void end_sample(const struct guard_slot *slot)
 	notes->row = NULL;
 }
 
-uint32_t guard_record(struct slab_cache *cache, void *block, size_t class, size_t asked)
+uint32_t guard_record(struct slab_cache *cache, const char *group, void *block, size_t class,
+		      size_t asked)
 {
 	struct guard_slot *slot = guard_claim_record();
 
@@ -129,7 +130,7 @@ uint32_t guard_record(struct slab_cache *cache, void *block, size_t class, size_
 	slot->object = block;
 	slot->object_size = 0; /* no pointer is inside */
 	os_store_relaxed(&slot->cache, cache);
-	note_sample(slot, cache->name, class, asked);
+	note_sample(slot, cache->name, group, class, asked);
 	os_store_release(&slot->state, DEBUG_USED);
 	return guard_number_of(slot);
 }
@@ -155,13 +156,13 @@ void guard_record_end(uint32_t number)
 
 /* --- allocating ------------------------------------------------------------------------------- */
 
-void *guard_alloc(struct slab_cache *cache, bool profiled)
+void *guard_alloc(struct slab_cache *cache, const char *group)
 {
-	bool packed = profiled && !os_options_debug_has('S');
+	bool packed = group && !os_options_debug_has('S');
 	struct guard_slot *slot = guard_claim(cache->object_size, cache->align, packed);
 	struct guard_notes *notes;
 
-	if (!slot && profiled)
+	if (!slot && group)
 		profile_leave_out();
 	if (!slot)
 		return NULL;
@@ -183,8 +184,8 @@ void *guard_alloc(struct slab_cache *cache, bool profiled)
 	}
 	notes->tracks[DEBUG_FREED] = (struct debug_track){.thread = 0};
 	notes->row = NULL;
-	if (profiled)
-		note_sample(slot, cache->name, cache->object_size, cache->object_size);
+	if (group)
+		note_sample(slot, cache->name, group, cache->object_size, cache->object_size);
 	else
 		track_now(&notes->tracks[DEBUG_ALLOCATED]);
 	trace_guarded(slot, "alloc");

@@ -20,11 +20,18 @@ static struct {
 	size_t used;
 	uint64_t left_out;
 	uint32_t reported;
-	uint64_t live, peak; /* bytes that the samples in use stand for; the most of them */
-	uint32_t began;	     /* in ms, with this mean */
-	uint32_t mean;
+	struct profile_run *run, *runs; /* that of samples now; all */
 	struct profile_row *buckets[BUCKETS];
 } profile OS_LARGE;
+
+/* What a row is of. */
+struct profile_key {
+	const struct profile_run *run;
+	const char *name, *group;
+	size_t size;
+	const uintptr_t *ip;
+	uint32_t n;
+};
 
 PROBE_COUNTER(otel_memory, alloc);
 PROBE_COUNTER(otel_memory, free);
@@ -35,18 +42,40 @@ bool profile_is_watched(void)
 	       os_load_relaxed(&sheaf_otel_memory_free_semaphore);
 }
 
-void profile_begin(void)
+/* Zeros; NULL: the memory is full. */
+static void *take_bytes(size_t bytes, size_t most)
 {
-	if (profile.mean != os_options.sample)
-		os_store_relaxed(&profile.began, os_now_ms() | 1);
-	profile.mean = os_options.sample;
-	if (!profile.rows)
-		os_store_release(&profile.rows, os_map(ROWS_BYTES));
+	size_t at = os_load_relaxed(&profile.used);
+
+	bytes = (bytes + 63) & ~(size_t)63;
+	do {
+		if (!os_load_acquire(&profile.rows) || at + bytes > most)
+			return NULL;
+	} while (!os_cmpxchg(&profile.used, &at, at + bytes));
+	return profile.rows + at;
 }
 
-uint32_t profile_began(void)
+/* PROFILE-J4 */
+bool profile_begin(uint32_t mean)
 {
-	return os_load_relaxed(&profile.began);
+	struct profile_run *run = profile.runs;
+
+	if (!profile.rows)
+		os_store_release(&profile.rows, os_map(ROWS_BYTES));
+	while (run && run->mean != mean)
+		run = run->next;
+	if (!run && (run = take_bytes(sizeof(*run), ROWS_BYTES)) != NULL) {
+		*run = (struct profile_run){profile.runs, mean, os_now_ms(), 0, 0};
+		profile.runs = run;
+	}
+	if (run)
+		os_store_release(&profile.run, run);
+	return run;
+}
+
+struct profile_run *profile_run(void)
+{
+	return os_load_acquire(&profile.run);
 }
 
 void profile_leave_out(void)
@@ -59,15 +88,17 @@ uint64_t profile_left_out(void)
 	return os_load_relaxed(&profile.left_out);
 }
 
-static uint64_t hash_of(const char *name, size_t size, const uintptr_t *ip, uint32_t n)
+static uint64_t hash_of(const struct profile_key *key)
 {
 	const uint64_t odd = UINT64_C(0x9e3779b97f4a7c15);
-	uint64_t hash = (size * odd + n) ^ os_load_relaxed(&os_options.sample);
+	uint64_t hash = (key->size * odd + key->n) ^ key->run->mean;
 
-	for (uint32_t i = 0; i < n; i++)
-		hash = ((hash ^ ip[i]) * odd) ^ hash >> 32;
-	for (uint32_t i = 0; i < PROFILE_NAME && name[i]; i++)
-		hash = (hash ^ (unsigned char)name[i]) * odd;
+	for (uint32_t i = 0; i < key->n; i++)
+		hash = ((hash ^ key->ip[i]) * odd) ^ hash >> 32;
+	for (uint32_t i = 0; i < PROFILE_NAME && key->name[i]; i++)
+		hash = (hash ^ (unsigned char)key->name[i]) * odd;
+	for (uint32_t i = 0; i < PROFILE_GROUP && key->group[i]; i++)
+		hash = (hash ^ (unsigned char)key->group[i]) * odd;
 	return hash ^ hash >> 32;
 }
 
@@ -80,56 +111,53 @@ static void tell_no_room(void)
 		profile.rows ? "the 16 MiB for stacks are full" : "no memory for stacks");
 }
 
-static bool is_row_of(const struct profile_row *row, uint64_t hash, const char *name, size_t size,
-		      const uintptr_t *ip, uint32_t n)
+static bool is_row_of(const struct profile_row *row, uint64_t hash, const struct profile_key *key)
 {
-	return row->hash == hash && row->size == size && row->n == n &&
-	       row->mean == os_load_relaxed(&os_options.sample) &&
-	       !strncmp(row->name, name, PROFILE_NAME - 1) && !memcmp(row->ip, ip, n * sizeof(*ip));
+	return row->hash == hash && row->run == key->run && row->size == key->size &&
+	       row->n == key->n && !strncmp(row->name, key->name, PROFILE_NAME - 1) &&
+	       !strncmp(row->group, key->group, PROFILE_GROUP - 1) &&
+	       !memcmp(row->ip, key->ip, key->n * sizeof(*key->ip));
 }
 
 static struct profile_row *find_row(struct profile_row *from, const struct profile_row *end,
-				    uint64_t hash, const char *name, size_t size,
-				    const uintptr_t *ip, uint32_t n)
+				    uint64_t hash, const struct profile_key *key)
 {
 	for (struct profile_row *row = from; row != end; row = row->next)
-		if (is_row_of(row, hash, name, size, ip, n))
+		if (is_row_of(row, hash, key))
 			return row;
 	return NULL;
 }
 
-/* The memory of a row that another thread made first is lost. */
-static struct profile_row *make_row(const char *name, size_t size, const uintptr_t *ip, uint32_t n)
+/* The memory of a row that another thread made first is lost. Rows of groups leave one half for
+ * others. */
+static struct profile_row *make_row(const struct profile_key *key)
 {
-	size_t bytes = (sizeof(struct profile_row) + n * sizeof(*ip) + 63) & ~(size_t)63;
-	size_t at = os_load_relaxed(&profile.used);
-	struct profile_row *row;
+	struct profile_row *row = take_bytes(sizeof(*row) + key->n * sizeof(*key->ip),
+					     *key->group ? ROWS_BYTES / 2 : ROWS_BYTES);
 
-	do {
-		if (!os_load_acquire(&profile.rows) || at + bytes > ROWS_BYTES)
-			return NULL;
-	} while (!os_cmpxchg(&profile.used, &at, at + bytes));
-	row = (struct profile_row *)(void *)(profile.rows + at);
-	snprintf(row->name, sizeof(row->name), "%s", name);
-	row->size = size;
-	row->mean = os_load_relaxed(&os_options.sample);
-	row->weight = sample_weight(size);
-	row->n = n;
-	memcpy(row->ip, ip, n * sizeof(*ip));
+	if (!row)
+		return NULL;
+	snprintf(row->name, sizeof(row->name), "%s", key->name);
+	snprintf(row->group, sizeof(row->group), "%s", key->group);
+	row->run = (struct profile_run *)(uintptr_t)key->run;
+	row->size = key->size;
+	row->weight = sample_weight(key->size, key->run->mean);
+	row->n = key->n;
+	memcpy(row->ip, key->ip, key->n * sizeof(*key->ip));
 	return row;
 }
 
-static struct profile_row *row_of(const char *name, size_t size, const uintptr_t *ip, uint32_t n)
+static struct profile_row *row_of(const struct profile_key *key)
 {
-	uint64_t hash = hash_of(name, size, ip, n);
+	uint64_t hash = hash_of(key);
 	struct profile_row **bucket = &profile.buckets[hash % BUCKETS], *made = NULL, *found;
 	struct profile_row *first = os_load_acquire(bucket), *end = NULL;
 
 	for (;;) {
-		found = find_row(first, end, hash, name, size, ip, n);
+		found = find_row(first, end, hash, key);
 		if (found)
 			return found;
-		if (!made && !(made = make_row(name, size, ip, n)))
+		if (!made && !(made = make_row(key)))
 			return NULL;
 		made->hash = hash;
 		made->next = end = first;
@@ -151,15 +179,17 @@ struct profile_row *profile_next(const struct profile_row *row)
 }
 
 /* PROFILE-J3 */
-static void note_peak(uint64_t live)
+static void note_peak(struct profile_run *run, uint64_t live)
 {
-	uint64_t peak = os_load_relaxed(&profile.peak);
+	uint64_t peak = os_load_relaxed(&run->peak);
 
 	do {
 		if (live < peak + peak / 32)
 			return;
-	} while (!os_cmpxchg(&profile.peak, &peak, live));
+	} while (!os_cmpxchg(&run->peak, &peak, live));
 	for (struct profile_row *row = profile_next(NULL); row; row = profile_next(row)) {
+		if (row->run != run)
+			continue;
 		os_store_relaxed(&row->peak.samples, os_load_relaxed(&row->live.samples));
 		os_store_relaxed(&row->peak.bytes, os_load_relaxed(&row->live.bytes));
 	}
@@ -171,11 +201,16 @@ static void add_to(struct profile_sum *sum, uint64_t samples, uint64_t bytes)
 	os_fetch_add_relaxed(&sum->bytes, bytes);
 }
 
-struct profile_row *profile_allocated(const void *object, const char *name, size_t size,
-				      size_t asked, const uintptr_t *ip, uint32_t n)
+struct profile_row *profile_allocated(const void *object, const char *name, const char *group,
+				      size_t size, size_t asked, const uintptr_t *ip, uint32_t n)
 {
-	struct profile_row *row = row_of(name, size, ip, n);
+	struct profile_key key = {profile_run(), name, group, size, ip, n};
+	struct profile_row *row = key.run ? row_of(&key) : NULL;
 
+	if (!row && key.run && *group) {
+		key.group = "";
+		row = row_of(&key);
+	}
 	if (!row) {
 		tell_no_room();
 		profile_leave_out();
@@ -184,7 +219,7 @@ struct profile_row *profile_allocated(const void *object, const char *name, size
 	add_to(&row->live, 1, asked);
 	add_to(&row->all, 1, asked);
 	probe_counted(otel_memory, alloc, object, size, row->weight);
-	note_peak(os_fetch_add_relaxed(&profile.live, row->weight) + row->weight);
+	note_peak(row->run, os_fetch_add_relaxed(&row->run->live, row->weight) + row->weight);
 	return row;
 }
 
@@ -202,6 +237,6 @@ void profile_freed(struct profile_row *row, const void *object, size_t asked, bo
 	os_fetch_add_relaxed(&row->freed, 1);
 	os_fetch_add_relaxed(&row->elsewhere, elsewhere);
 	os_fetch_add_relaxed(&row->lifetimes, ms);
-	os_fetch_add_relaxed(&profile.live, -row->weight);
+	os_fetch_add_relaxed(&row->run->live, -row->weight);
 	probe_counted(otel_memory, free, object);
 }

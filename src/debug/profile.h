@@ -3,11 +3,13 @@
  * The heap profile: what samples say about all objects, by the stack that allocated them.
  *
  *   buckets[]: hash of a stack and a class --> row --> row ...
- *   row:  class of objects | in use, all, at the peak: samples, bytes | freed: how | stack
+ *   row:  class of objects, group | in use, all, at the peak: samples, bytes | freed: how | stack
+ *   run:  a mean, since when there are samples with it | in use, at the peak: bytes
  *
  * A sample is an object that was drawn by its bytes (sample.h): its class of c bytes is drawn with
  * chance 1 - exp(-c / mean). So a reader estimates a row's objects as its samples by that chance.
- * Sums are of the bytes that the program asked for. If the mean changes, there are other rows.
+ * Sums are of the bytes that the program asked for. Each mean has a run: rows, sums and a peak of
+ * its own. Those of the last one are shown.
  *
  * Samples are objects of caches, in slots of guard.h, and large blocks, which have records there. A
  * block that is resized in place is the same sample, of another size. One that is moved, or whose
@@ -25,7 +27,10 @@
  *  PROFILE-J2. A sample that was counted in a row is taken out of the same one. If there is no
  *      memory for a row, it is counted as left out, and has none.
  *  PROFILE-J3. The numbers at the peak are those of a time at which at most 1/32 less was in use
- *      than ever.
+ *      than ever, of samples of the same run.
+ *  PROFILE-J4. There is one run for each mean. Argued: who begins one holds the lock of caches.
+ *  PROFILE-J5. Rows of groups use at most one half of the memory. If there are more, samples have
+ *      rows without a group, and none is left out for that.
  *
  * Locks: none, so a sample may be taken wherever the allocator is called. Callers: src/debug/,
  * src/cache/, src/stats/.
@@ -42,22 +47,31 @@
 
 #define PROFILE_DEPTH 128u
 #define PROFILE_NAME  32u
+#define PROFILE_GROUP 64u
 
 struct profile_sum {
 	uint64_t samples, bytes;
 };
 
+struct profile_run {
+	struct profile_run *next;
+	uint32_t mean;	     /* one sample in so many bytes */
+	uint32_t began;	     /* in ms */
+	uint64_t live, peak; /* bytes that the samples in use stand for; the most of them */
+};
+
 struct profile_row {
 	struct profile_row *next; /* in its bucket */
+	struct profile_run *run;
 	uint64_t hash;
 	struct profile_sum live, all, peak;
 	uint64_t freed, elsewhere; /* elsewhere: by another CPU */
 	uint64_t lifetimes;	   /* of freed ones, in ms */
 	uint64_t weight;	   /* bytes that a sample stands for */
 	char name[PROFILE_NAME];   /* of the cache, cut off */
+	char group[PROFILE_GROUP]; /* empty: none */
 	size_t size;		   /* of its objects */
 	uint32_t n;		   /* of the stack */
-	uint32_t mean;		   /* one sample in so many bytes */
 	uint32_t number;	   /* for who prints the rows; 0: none yet */
 	uintptr_t ip[];
 };
@@ -71,16 +85,24 @@ static inline bool profile_is_on(void)
 	return os_load_relaxed(&os_options.profile);
 }
 
-/* Samples are taken from now on, one in os_options.sample bytes. */
-void profile_begin(void);
-/* Since when samples were so frequent, in ms; 0: there are none. */
-uint32_t profile_began(void);
+/* Samples are taken from now on, one in `mean` bytes, if the profile is on. The lock of caches is
+ * held. False: no memory. */
+bool profile_begin(uint32_t mean);
+/* The last run; NULL: samples were never taken. */
+struct profile_run *profile_run(void);
+/* One sample is taken in so many bytes. */
+static inline uint32_t profile_mean(void)
+{
+	const struct profile_run *run = profile_run();
+
+	return run ? run->mean : os_options.profile_mean;
+}
 /* Do tracers watch otel_memory:alloc or otel_memory:free? They get each sample. */
 bool profile_is_watched(void);
-/* A sample of this class, `object`, for a request of this many bytes, was allocated by this stack.
- * NULL: there is no memory for another row. */
-struct profile_row *profile_allocated(const void *object, const char *name, size_t size,
-				      size_t asked, const uintptr_t *ip, uint32_t n);
+/* A sample of this class, `object`, for a request of this many bytes, was allocated by this stack,
+ * in a group ("": none). NULL: there is no memory for another row. */
+struct profile_row *profile_allocated(const void *object, const char *name, const char *group,
+				      size_t size, size_t asked, const uintptr_t *ip, uint32_t n);
 /* The request of a sample was for so many bytes, instead of as many as were said. */
 void profile_resized(struct profile_row *row, size_t before, size_t asked);
 void profile_freed(struct profile_row *row, const void *object, size_t asked, bool elsewhere,

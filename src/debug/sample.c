@@ -2,6 +2,7 @@
 /* Allocations chosen at random: samples, see sample.h, and failures, see slab_debug.h. */
 #include "debug/sample.h"
 
+#include "debug/profile.h"
 #include "debug/slab_debug.h"
 #include "os/assert.h"
 #include "os/atomic.h"
@@ -48,19 +49,23 @@ static double draw_distance(void)
 	return minus_log((uint64_t)draw() + 1);
 }
 
+/* While the profile is on, samples of caches with slab_debug=S are as frequent as all others. */
+static uint32_t mean_now(void)
+{
+	return profile_is_on() ? profile_mean() : os_options.sample;
+}
+
 /* The bytes of an object, as a part of the average distance. With slab_sample=1, each object is a
  * sample. */
-static double part_of_mean(size_t size)
+static double part_of_mean(size_t size, uint32_t mean)
 {
-	uint32_t mean = os_load_relaxed(&os_options.sample);
-
 	return mean > 1 ? (double)size / mean : 100;
 }
 
 /* Geometric, as an exponential rounded up is. */
 uint32_t sample_pops(size_t size)
 {
-	double pops = draw_distance() / part_of_mean(size);
+	double pops = draw_distance() / part_of_mean(size, mean_now());
 
 	os_assert(pops >= 0); /* SAMPLE-S2 */
 	return pops < SHEAF_MOST_LEFT ? (uint32_t)pops + 1 : SHEAF_MOST_LEFT;
@@ -68,7 +73,7 @@ uint32_t sample_pops(size_t size)
 
 bool sample_is_taken(size_t bytes)
 {
-	return draw_distance() < part_of_mean(bytes);
+	return draw_distance() < part_of_mean(bytes, mean_now());
 }
 
 /* exp(-x), x >= 0: of the 1024th part by its series, to 1e-10 where the result matters. */
@@ -82,9 +87,9 @@ static double exp_minus(double x)
 	return power;
 }
 
-uint64_t sample_weight(size_t size)
+uint64_t sample_weight(size_t size, uint32_t mean)
 {
-	return (uint64_t)((double)size / (1 - exp_minus(part_of_mean(size))));
+	return (uint64_t)((double)size / (1 - exp_minus(part_of_mean(size, mean))));
 }
 
 /*

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * Sampling: which allocations get a guarded object (debug/guard.h), on average one in slab_sample
- * bytes.
+ * bytes, or, while the heap profile is on, in profile_mean().
  *
  * Each allocated byte is chosen with the same probability, whatever was allocated before: an object
  * of c bytes is a sample with chance 1 - exp(-c / slab_sample). So the number of pops up to the
@@ -31,7 +31,7 @@ void sample_seed(uint64_t seed);
 uint32_t sample_pops(size_t size);
 /* Is this allocation of this size, for which no pops are counted, sampled? */
 bool sample_is_taken(size_t bytes);
-/* How many allocated bytes a sampled object of this size stands for. */
-uint64_t sample_weight(size_t size);
+/* How many allocated bytes a sampled object of this size stands for, with one in `mean` bytes. */
+uint64_t sample_weight(size_t size, uint32_t mean);
 
 #endif

@@ -16,13 +16,13 @@
 #include "os/report/report.h"
 #include "stats/stats.h"
 
-static void print_stacks(struct out *out, uint32_t mean)
+static void print_stacks(struct out *out, const struct profile_run *run)
 {
 	uint32_t n = 0;
 
 	for (struct profile_row *row = profile_next(NULL); row; row = profile_next(row)) {
 		row->number = 0;
-		if (row->mean != mean)
+		if (row->run != run)
 			continue;
 		out_print(out, n ? "],\n[" : "\n[");
 		for (uint32_t i = 0; i < row->n; i++)
@@ -45,6 +45,10 @@ static void print_profile_row(struct out *out, const struct profile_row *row)
 	out_print(out, "%s{\"stack\":%u,\"cache\":", row->number > 1 ? ",\n" : "\n",
 		  row->number - 1);
 	out_quoted(out, row->name);
+	if (*row->group) {
+		out_print(out, ",\"group\":");
+		out_quoted(out, row->group);
+	}
 	out_print(out, ",\"size\":%zu", row->size);
 	print_sum(out, "live", &row->live);
 	print_sum(out, "all", &row->all);
@@ -80,14 +84,14 @@ static void print_samples(struct out *out)
 
 void profile_print_json(struct out *out)
 {
-	uint32_t mean = os_load_relaxed(&os_options.sample);
+	const struct profile_run *run = profile_run();
 
 	out_print(out,
 		  "{\"profile\":1,\"on\":%s,\"mean\":%u,\"began_ms\":%u,\"now_ms\":%u,\"full\":"
 		  "%" PRIu64 ",\"stacks\":[",
-		  profile_is_on() ? "true" : "false", mean, profile_began(), os_now_ms(),
+		  profile_is_on() ? "true" : "false", run->mean, run->began, os_now_ms(),
 		  profile_left_out());
-	print_stacks(out, mean);
+	print_stacks(out, run);
 	out_print(out, "],\n\"rows\":[");
 	for (struct profile_row *row = profile_next(NULL); row; row = profile_next(row))
 		if (row->number)

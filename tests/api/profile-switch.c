@@ -21,6 +21,7 @@
 #include "kit/check.h"
 #include "kit/clock.h"
 #include "kit/control.h"
+#include "kit/guarded.h"
 #include "kit/hooks.h"
 #include "kit/needs.h"
 #include "kit/process.h"
@@ -323,6 +324,42 @@ static void another_mean(void **state)
 	kmem_cache_destroy(s);
 }
 
+/* All rows of this cache, where MANY / 2 objects were allocated, are of this group. */
+static void has_group(const char *cache, const char *group)
+{
+	uint64_t all = sum(cache, "\"all\":[");
+	char both[128];
+
+	snprintf(both, sizeof(both), "%s\",\"group\":\"%s", cache, group);
+	were_sampled(all, MANY / 2, MEAN);
+	assert_int_equal(sum(both, "\"all\":["), all);
+}
+
+/* Large blocks of the thread's group, of another one, and of none. */
+static void blocks_have_groups(void **state)
+{
+	struct kmem_group *a = kmem_group_create("a \"group\"", NULL, NULL);
+	struct kmem_group *b = kmem_group_create("b", NULL, NULL);
+	void *blocks[3];
+
+	(void)state;
+	assert_true(a && b);
+	assert_null(kmem_group_set_current(a));
+	ask_well("profile on 4096\n");
+	blocks[0] = kmalloc(LARGE, GFP_KERNEL);
+	blocks[1] = kmalloc_charged(LARGE, GFP_KERNEL, b);
+	kmem_group_restore_current(NULL);
+	blocks[2] = kmalloc(LARGE, GFP_KERNEL);
+	ask_well("profile off\n");
+	assert_int_equal(sum("kmalloc-large\",\"group\":\"a \\\"group\\\"", "\"live\":["), 1);
+	assert_int_equal(sum("kmalloc-large\",\"group\":\"b", "\"live\":["), 1);
+	assert_int_equal(sum("kmalloc-large", "\"live\":["), 3);
+	for (int i = 0; i < 3; i++)
+		kfree(blocks[i]);
+	kmem_group_put(a);
+	kmem_group_put(b);
+}
+
 /* A freed sample of 64 KiB and more has no memory. */
 static void large_samples_return_memory(void **state)
 {
@@ -366,7 +403,7 @@ static void charged_objects(void **state)
 			assert_non_null(objects[i]);
 		}
 		if (round == 1)
-			were_sampled(sum("charged", "\"all\":["), MANY / 2, MEAN);
+			has_group("charged", "payer"), has_group("late", "payer");
 		assert_int_equal(kmem_group_verify(), 0);
 	}
 	for (unsigned int i = 0; i < MANY; i++)
@@ -450,6 +487,33 @@ static void use_all_addresses(void)
 
 	for (int i = 0; i < 100; i++)
 		CHECK(kmem_cache_alloc(s, GFP_KERNEL));
+}
+
+/* A mean of the profile is not one of slab_debug=S. */
+static void switch_sampled(void)
+{
+	struct kmem_cache *s = make("sampled", 1024, 0);
+
+	CHECK(!strcmp(ask("profile on 1073741824\n"), "ok\n"));
+	CHECK(!is_guarded(kmem_cache_alloc(s, GFP_KERNEL)));
+	CHECK(!strcmp(ask("profile off\n"), "ok\n"));
+	for (int i = 0; i < 100; i++)
+		CHECK(is_guarded(kmem_cache_alloc(s, GFP_KERNEL)));
+}
+
+static void be_sampled(void)
+{
+	CHECK(setenv("SHEAF_OPTIONS", "control;slab_debug=S;slab_sample=1", 1) == 0);
+	start_again("sampled");
+}
+
+static void slab_sample_stays(void **state)
+{
+	int status = in_child(be_sampled);
+
+	(void)state;
+	needs_image(status);
+	assert_int_equal(status, 0);
 }
 
 /* Of 20 objects, each a sample with a chance of 0.9997. */
@@ -554,11 +618,13 @@ int main(int argc, char **argv)
 		cmocka_unit_test(large_blocks),
 		cmocka_unit_test(retired_samples),
 		cmocka_unit_test(another_mean),
+		cmocka_unit_test(blocks_have_groups),
 		cmocka_unit_test(charged_objects),
 		cmocka_unit_test(large_samples_return_memory),
 		cmocka_unit_test(while_threads_allocate),
 		cmocka_unit_test(leaks_are_reported_at_exit),
 		cmocka_unit_test(full_addresses_are_reported),
+		cmocka_unit_test(slab_sample_stays),
 		cmocka_unit_test(freed_samples_are_cleared),
 	};
 
@@ -568,10 +634,14 @@ int main(int argc, char **argv)
 		use_all_addresses();
 	else if (argc > 1 && !strcmp(argv[1], "cleared"))
 		free_cleared();
-	if (argc > 1)
+	if (argc > 1 && strcmp(argv[1], "sampled"))
 		return 0;
 	CHECK(sheaf_rcu_register(&by_hand_ops) == 0);
 	asked = kmem_cache_create("asked", SIZE, NULL, SLAB_STORE_USER);
 	CHECK(asked);
+	if (argc > 1) {
+		switch_sampled();
+		return 0;
+	}
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

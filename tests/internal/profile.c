@@ -19,7 +19,6 @@
 #include "kit/hooks.h"
 #include "kit/sanitizers.h"
 #include "kit/unit.h"
-#include "os/options/options.h"
 
 enum {
 	SAMPLES = 40000,
@@ -229,7 +228,7 @@ static void each_place_has_its_share(void **state)
 
 		kind = &kinds[k];
 		chance = sample_chance(kind->size, kind->mean);
-		os_options.sample = kind->mean;
+		assert_true(profile_begin(kind->mean));
 		run((uint64_t)(SAMPLES / chance));
 		for (int i = 0; i < SITES; i++) {
 			static uint64_t before[SITES];
@@ -247,7 +246,7 @@ static void each_place_has_its_share(void **state)
 		is_near("all", all, (double)nr_objects(), chance);
 		assert_int_equal(profile_left_out(), 0);
 	}
-	os_options.sample = MEAN;
+	assert_true(profile_begin(MEAN));
 }
 
 /* Of all rows: the samples in use, or all there were. */
@@ -323,6 +322,15 @@ static void resized_blocks(void **state)
 	has_live(0, 0);
 }
 
+static uint64_t peak_of(const struct profile_run *run)
+{
+	uint64_t peak = 0;
+
+	for (struct profile_row *row = profile_next(NULL); row; row = profile_next(row))
+		peak += row->run == run ? row->peak.bytes : 0;
+	return peak;
+}
+
 /* Each of these objects is a sample. (PROFILE-J3) */
 static void the_peak_is_near(void **state)
 {
@@ -333,17 +341,44 @@ static void the_peak_is_near(void **state)
 
 	(void)state;
 	for (unsigned int i = 0, n = 0; i < sizeof(in_use) / sizeof(in_use[0]); i++) {
-		uint64_t peak = 0;
-
 		while (n < in_use[i])
 			objects[n++] = kmem_cache_alloc(s, GFP_KERNEL);
 		while (n > in_use[i])
 			kmem_cache_free(s, objects[--n]);
 		most = most > in_use[i] ? most : in_use[i];
-		for (struct profile_row *row = profile_next(NULL); row; row = profile_next(row))
-			peak += row->peak.bytes;
-		assert_in_range(peak, most * LARGE * 31 / 32, most * LARGE);
+		assert_in_range(peak_of(profile_run()), most * LARGE * 31 / 32, most * LARGE);
 	}
+	kmem_cache_destroy(s);
+}
+
+/* Samples of another mean neither lift a peak nor hide one, whenever they are freed. */
+static void each_mean_has_its_peak(void **state)
+{
+	struct kmem_cache *s = make("peaks", LARGE, 0);
+	struct profile_run *first = profile_run(), *second;
+	uint64_t before = peak_of(first);
+	void *old[10], *new[40];
+
+	(void)state;
+	assert_true(before > 40 * LARGE);
+	for (int i = 0; i < 10; i++)
+		old[i] = kmem_cache_alloc(s, GFP_KERNEL);
+	assert_true(profile_begin(MEAN + 1));
+	second = profile_run();
+	assert_ptr_not_equal(second, first);
+	for (int i = 0; i < 40; i++)
+		new[i] = kmem_cache_alloc(s, GFP_KERNEL);
+	assert_in_range(peak_of(second), 40 * LARGE * 31 / 32, 40 * LARGE);
+	for (int i = 0; i < 10; i++)
+		kmem_cache_free(s, old[i]);
+	assert_int_equal(first->live, 0);
+	assert_true(profile_begin(MEAN));
+	assert_ptr_equal(profile_run(), first);
+	for (int i = 0; i < 40; i++)
+		kmem_cache_free(s, new[i]);
+	assert_int_equal(first->live, 0);
+	assert_int_equal(second->live, 0);
+	assert_int_equal(peak_of(first), before);
 	kmem_cache_destroy(s);
 }
 
@@ -377,6 +412,30 @@ static void refused_chunks_are_not_lost(void **state)
 	kmem_cache_destroy(s);
 }
 
+/* As many as have room in one half of the memory; the others have a row together. (PROFILE-J5) */
+static void groups_leave_room(void **state)
+{
+	uintptr_t ip[PROFILE_DEPTH] = {1};
+	uint64_t before = profile_left_out(), n = 0;
+	struct profile_row *row, *shared;
+	char group[PROFILE_GROUP];
+
+	(void)state;
+	do {
+		snprintf(group, sizeof(group), "group %u", (unsigned int)++n);
+		row = profile_allocated(NULL, "groups", group, 8, 8, ip, PROFILE_DEPTH);
+		assert_non_null(row);
+	} while (!strcmp(row->group, group));
+	assert_in_range(n, 1000, 8 << 10);
+	assert_string_equal(row->group, "");
+	shared = profile_allocated(NULL, "groups", "another", 8, 8, ip, PROFILE_DEPTH);
+	assert_ptr_equal(shared, row);
+	row = profile_allocated(NULL, "groups", "group 1", 8, 8, ip, PROFILE_DEPTH);
+	assert_string_equal(row->group, "group 1");
+	assert_int_equal(row->live.samples, 2);
+	assert_int_equal(profile_left_out(), before);
+}
+
 /* Without room for a row, a sample is counted, and is an object like any other. The first one is
  * reported. (PROFILE-J2) */
 static void what_has_no_room_is_counted(void **state)
@@ -389,9 +448,9 @@ static void what_has_no_room_is_counted(void **state)
 
 	(void)state;
 	capture_begin(&captured);
-	while (profile_allocated(NULL, "full", 8, 8, ip, PROFILE_DEPTH))
+	while (profile_allocated(NULL, "full", "", 8, 8, ip, PROFILE_DEPTH))
 		ip[0]++;
-	while (profile_allocated(NULL, "full", 8, 8, ip, 1))
+	while (profile_allocated(NULL, "full", "", 8, 8, ip, 1))
 		ip[0]++;
 	assert_int_equal(profile_left_out() - before, 2);
 	s = make("late", LARGE, 0);
@@ -414,7 +473,9 @@ int main(void)
 		cmocka_unit_test(the_peak_is_near),
 		cmocka_unit_test(sizes),
 		cmocka_unit_test(resized_blocks),
+		cmocka_unit_test(each_mean_has_its_peak),
 		cmocka_unit_test(refused_chunks_are_not_lost),
+		cmocka_unit_test(groups_leave_room),
 		cmocka_unit_test(what_has_no_room_is_counted),
 	};
 	cpu_set_t one;

@@ -106,7 +106,7 @@ static void be_watched(void)
 	CHECK(!profile_is_on());
 	sheaf_otel_memory_free_semaphore = 1;
 	go_on();
-	CHECK(profile_is_on() && os_options.sample == PROFILE_MEAN);
+	CHECK(profile_is_on() && profile_mean() == PROFILE_MEAN);
 	sheaf_otel_memory_alloc_semaphore = 1;
 	sheaf_otel_memory_free_semaphore = 0;
 	go_on();
@@ -120,7 +120,7 @@ static void be_watched(void)
 	ask("profile on 4096\n");
 	sheaf_otel_memory_alloc_semaphore = 0;
 	go_on();
-	CHECK(profile_is_on() && os_options.sample == 4096);
+	CHECK(profile_is_on() && profile_mean() == 4096);
 	ask("profile off\n");
 	go_on();
 	CHECK(!profile_is_on());

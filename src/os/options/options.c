@@ -87,10 +87,8 @@ static void apply_presets(const bool *given)
 		if (!o->random_kmalloc_caches)
 			o->random_kmalloc_caches = HARDENED_KMALLOC_CACHES;
 	}
-	if (o->profile_mean || o->profile_leaks)
+	if (is_given(given, &o->profile_mean) || o->profile_leaks)
 		o->profile = 1;
-	if (o->profile && !is_given(given, &o->sample))
-		o->sample = o->profile_mean ? o->profile_mean : PROFILE_MEAN;
 	if (o->check_double)
 		o->check_pop = o->check_free = 1;
 	/* A pointer must be checked before it is cleared. */

@@ -81,7 +81,8 @@
 	NUMBER(sample, "slab_sample=", 1, 1 << 30, 524288,                                         \
 	       "with slab_debug=S, guard one object in N bytes on average")                        \
 	SWITCH(profile, "profile", "sample allocations for a heap profile, one in 524288 bytes")   \
-	NUMBER(profile_mean, "profile=", 4096, 1 << 30, 0, "the same, one in N bytes on average")  \
+	NUMBER(profile_mean, "profile=", 4096, 1 << 30, 524288,                                    \
+	       "the same, one in N bytes on average")                                              \
 	SWITCH(profile_leaks, "profile_leaks",                                                     \
 	       "the same, and report at exit what samples have in use, by stack")                  \
 	NUMBER(quarantine, "slab_quarantine=", 1, 1 << 20, 0,                                      \
