@@ -68,12 +68,24 @@ void sampling_end(void)
 	housekeeping_unlock();
 }
 
-void sampling_see_tracers(void)
+/* Must a thread that holds the lock switch it? */
+static bool is_behind_tracers(void)
 {
 	uint32_t by = os_load_relaxed(&os_options.profile);
 
-	if (!by && profile_is_watched())
-		sampling_begin(os_options.profile_mean, PROFILE_WATCHED);
-	else if (by == PROFILE_WATCHED && !profile_is_watched())
-		sampling_end();
+	return profile_is_watched() ? !by : by == PROFILE_WATCHED;
+}
+
+void sampling_see_tracers(void)
+{
+	if (!is_behind_tracers())
+		return;
+	housekeeping_lock();
+	if (is_behind_tracers()) { /* still */
+		if (profile_is_on())
+			end_samples();
+		else
+			begin_samples(os_options.profile_mean, PROFILE_WATCHED);
+	}
+	housekeeping_unlock();
 }

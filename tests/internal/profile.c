@@ -5,6 +5,7 @@
  * backend on one CPU nothing is left to chance, and the bounds are four standard errors; sections
  * may be aborted, so with rseq they are six.
  */
+#include <pthread.h>
 #include <sched.h>
 #include <sheaf/group.h>
 #include <sheaf/kmalloc.h>
@@ -12,11 +13,13 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "debug/profile.h"
+#include "cache/housekeeping.h"
+#include "cache/sampling.h"
 #include "kit/cache.h"
 #include "kit/capture.h"
 #include "kit/chance.h"
 #include "kit/hooks.h"
+#include "kit/process.h"
 #include "kit/sanitizers.h"
 #include "kit/unit.h"
 
@@ -382,6 +385,36 @@ static void each_mean_has_its_peak(void **state)
 	kmem_cache_destroy(s);
 }
 
+extern uint16_t sheaf_otel_memory_alloc_semaphore;
+
+/* The first thread waits for the lock that this one has, to switch the profile on for a tracer. */
+static void *switch_before(void *unused)
+{
+	wait_until_first_sleeps();
+	os_store_relaxed(&os_options.profile, PROFILE_WANTED);
+	housekeeping_unlock();
+	return unused;
+}
+
+/* What another process began at the same time stays on when the tracer is gone. */
+static void tracers_come_late(void **state)
+{
+	pthread_t thread;
+
+	(void)state;
+	sampling_end();
+	housekeeping_lock();
+	sheaf_otel_memory_alloc_semaphore = 1;
+	assert_int_equal(pthread_create(&thread, NULL, switch_before, NULL), 0);
+	sampling_see_tracers();
+	assert_int_equal(pthread_join(thread, NULL), 0);
+	assert_int_equal(os_options.profile, PROFILE_WANTED);
+	sheaf_otel_memory_alloc_semaphore = 0;
+	sampling_see_tracers();
+	assert_int_equal(os_options.profile, PROFILE_WANTED);
+	assert_true(sampling_begin(MEAN, PROFILE_WANTED));
+}
+
 static bool refuse_chunks(const char *point)
 {
 	static unsigned int n;
@@ -474,6 +507,7 @@ int main(void)
 		cmocka_unit_test(sizes),
 		cmocka_unit_test(resized_blocks),
 		cmocka_unit_test(each_mean_has_its_peak),
+		cmocka_unit_test(tracers_come_late),
 		cmocka_unit_test(refused_chunks_are_not_lost),
 		cmocka_unit_test(groups_leave_room),
 		cmocka_unit_test(what_has_no_room_is_counted),
