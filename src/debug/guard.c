@@ -17,6 +17,7 @@
 #include "os/options/options.h"
 #include "os/report/report.h"
 #include "os/tsan.h"
+#include "page/limit.h"
 
 #define MIB ((size_t)1 << 20)
 /* First slots of 1 to 256 pages: the largest object in pages of 4 KiB. Then packed ones, of 16
@@ -59,6 +60,7 @@ static struct {
 	uint32_t frees;
 	uint64_t sequence;	/* of random numbers, one for each object */
 	size_t open, most_open; /* slots that cost mappings */
+	size_t held;		/* pages of packed slots */
 	uint32_t reported;
 	struct {
 		uint32_t fresh;	    /* slots that were ever claimed */
@@ -100,9 +102,9 @@ static void tell_all_in_use(bool packed)
 	else
 		os_report_once_later(
 			&pool.reported,
-			"profile: all addresses for samples of this size are in use, or the "
-			"system refuses memory for them; further samples are left out until some "
-			"are freed, so figures are too low. Set more MiB of addresses than %zu "
+			"profile: all addresses for samples of this size are in use, or there is "
+			"no memory for them; further samples are left out until some are freed, "
+			"so figures are too low. Set more MiB of addresses than %zu "
 			"with slab_guard=N, or a larger mean with profile=N",
 			guard_range.size / MIB);
 }
@@ -189,7 +191,13 @@ static char *bytes_of(const struct guard_slot *slot)
 	       n * stride_of(class);
 }
 
-/* Slot i of a class, of a chunk that has begun. */
+/* In chunks of this class that have begun. */
+static uint32_t nr_slots(unsigned int class)
+{
+	return os_load_acquire(&pool.classes[class].nr_chunks) * slots_per_chunk(class);
+}
+
+/* Slot i of them. */
 static struct guard_slot *slot_at(unsigned int class, uint32_t i)
 {
 	uint32_t per_chunk = slots_per_chunk(class);
@@ -241,7 +249,52 @@ struct guard_slot *guard_next(const struct guard_slot *slot)
 	return NULL;
 }
 
-/* --- claiming --------------------------------------------------------------------------------- */
+/* --- memory of packed slots, which counts for limits (page/limit.h) -------------------------- */
+
+static bool hold(size_t pages)
+{
+	if (pages && !page_hold(pages))
+		return false;
+	os_fetch_add_relaxed(&pool.held, pages);
+	return true;
+}
+
+static void hold_less(size_t pages)
+{
+	page_hold_less(pages);
+	os_fetch_sub(&pool.held, pages);
+}
+
+size_t guard_held(void)
+{
+	return os_load_relaxed(&pool.held) << OS_PAGE_SHIFT;
+}
+
+/* Do freed slots return their memory? */
+static bool is_returned(unsigned int class)
+{
+	return is_packed(class) && stride_of(class) >= RETURNED_BYTES;
+}
+
+/* Of other packed slots: the pages that begin in slot i, which was never used. They stay. */
+static size_t pages_begun(unsigned int class, uint32_t i)
+{
+	size_t stride = stride_of(class), at = i % slots_per_chunk(class) * stride;
+
+	if (!is_packed(class) || class == RECORDS || is_returned(class))
+		return 0;
+	if (stride < os.page_size)
+		stride = at % os.page_size ? 0 : os.page_size;
+	return stride >> OS_PAGE_SHIFT;
+}
+
+/* Those of a slot that returns them. */
+static size_t pages_returned(const struct guard_slot *slot)
+{
+	return is_returned(class_of(slot)) ? os_round_up(slot->object_size) >> OS_PAGE_SHIFT : 0;
+}
+
+/* --- chunks ----------------------------------------------------------------------------------- */
 
 static bool commit_tables(uint32_t chunk)
 {
@@ -251,8 +304,8 @@ static bool commit_tables(uint32_t chunk)
 			 GUARD_SLOTS * sizeof(struct guard_notes));
 }
 
-/* One more chunk for this class. Its tables come first, so that without memory for them no chunk is
- * lost. */
+/* One more chunk for this class, if all its slots were used. Its tables come first, so that without
+ * memory for them no chunk is lost. */
 static bool grow(unsigned int class)
 {
 	uint32_t most = pool.max_chunks > 1 ? pool.max_chunks / 2 : 1, place;
@@ -260,7 +313,8 @@ static bool grow(unsigned int class)
 	enum os_guard guard;
 	char *base;
 
-	if (os_load_relaxed(&pool.classes[class].nr_chunks) >= most)
+	if (os_load_relaxed(&pool.classes[class].nr_chunks) >= most ||
+	    os_load_relaxed(&pool.classes[class].fresh) < nr_slots(class))
 		return false;
 	do {
 		if (chunk >= pool.max_chunks || !commit_tables(chunk))
@@ -284,6 +338,8 @@ static bool grow(unsigned int class)
 	return true;
 }
 
+/* --- claiming --------------------------------------------------------------------------------- */
+
 static bool claim(struct guard_slot *slot, uint32_t from)
 {
 	if (os_load_relaxed(&slot->state) != from || !os_cmpxchg(&slot->state, &from, DEBUG_BUSY))
@@ -294,15 +350,19 @@ static bool claim(struct guard_slot *slot, uint32_t from)
 
 static struct guard_slot *claim_fresh(unsigned int class)
 {
-	uint32_t *fresh = &pool.classes[class].fresh;
-	uint32_t n = os_load_acquire(&pool.classes[class].nr_chunks) * slots_per_chunk(class);
-	struct guard_slot *slot;
+	uint32_t *fresh = &pool.classes[class].fresh, n = nr_slots(class);
 	uint32_t i = os_load_relaxed(fresh);
+	struct guard_slot *slot;
+	size_t pages;
 
-	do {
-		if (i >= n)
+	for (;;) {
+		pages = pages_begun(class, i);
+		if (i >= n || !hold(pages))
 			return NULL;
-	} while (!os_cmpxchg(fresh, &i, i + 1));
+		if (os_cmpxchg(fresh, &i, i + 1))
+			break;
+		hold_less(pages);
+	}
 	slot = slot_at(class, i);
 	return claim(slot, GUARD_NEVER_USED) ? slot : NULL;
 }
@@ -382,9 +442,10 @@ static bool open_slot(struct guard_slot *slot)
 	struct debug_zones zones = guard_zones_of(slot);
 	bool costly = is_costly(slot), open;
 
-	open = guard_is_packed(slot) ||
-	       ((!costly || os_fetch_add_relaxed(&pool.open, 1) < pool.most_open) &&
-		os_guard_open(zones.open, (size_t)(zones.closed - zones.open), guard_of(slot)));
+	if (guard_is_packed(slot))
+		return hold(pages_returned(slot));
+	open = (!costly || os_fetch_add_relaxed(&pool.open, 1) < pool.most_open) &&
+	       os_guard_open(zones.open, (size_t)(zones.closed - zones.open), guard_of(slot));
 	if (!open && costly)
 		os_fetch_sub(&pool.open, 1);
 	return open;
@@ -434,10 +495,15 @@ struct guard_slot *guard_claim(size_t size, size_t align, bool packed)
 	slot->object = place_object(slot, size, align);
 	if (open_slot(slot))
 		return slot;
-	tell_none("the system refuses more guard pages",
-		  "Before Linux 6.13, and in locked memory, each costs two mappings: raise "
-		  "vm.max_map_count");
 	os_store_release(&slot->state, DEBUG_FREE);
+	if (packed) {
+		tell_all_in_use(true);
+		give_newest(slot);
+	} else {
+		tell_none("the system refuses more guard pages",
+			  "Before Linux 6.13, and in locked memory, each costs two mappings: raise "
+			  "vm.max_map_count");
+	}
 	return NULL;
 }
 
@@ -462,8 +528,10 @@ void guard_give(struct guard_slot *slot)
 	bool packed = guard_is_packed(slot), costly = is_costly(slot), closed;
 
 	os_assert(os_peek(&slot->state) == DEBUG_BUSY); /* GUARD-G1, GUARD-G2 */
-	if (packed && stride_of(class_of(slot)) >= RETURNED_BYTES)
+	if (pages_returned(slot)) {
 		os_discard(bytes_of(slot), stride_of(class_of(slot)), false);
+		hold_less(pages_returned(slot));
+	}
 	closed = packed ||
 		 os_guard_close(zones.open, (size_t)(zones.closed - zones.open), guard_of(slot));
 

@@ -69,6 +69,8 @@ static inline bool guard_is_ours(const void *address)
 /* Reserve the range, for the first cache with guards. The lock of caches is held; reports are
  * deferred. */
 void guard_begin(void);
+/* Bytes of samples without closed pages, in use or free. */
+size_t guard_held(void);
 
 /* --- guarded.c: the life of an object --------------------------------------------------------- */
 

@@ -2,9 +2,9 @@
 /*
  * The memory that the library holds, and the two limits of it that a program may set.
  *
- * Held memory is pages in use, free pages that have not returned to the system, and blocks that are
- * mappings of their own. It is counted where pages that the system may have to provide are taken,
- * and where pages return: both cost far more than a counter.
+ * Held memory is pages in use, free pages that have not returned to the system, blocks that are
+ * mappings of their own, and samples (debug/guard.h). It is counted where pages that the system may
+ * have to provide are taken, and where pages return: both cost far more than a counter.
  *
  *   take a run      clean pages in it are held from now on; pages that were free and not returned
  *                   are held already
@@ -16,15 +16,15 @@
  * pages, as a system without memory would.
  *
  * Invariants
- *  LIMIT-H1. held = used + dirty pages of every range + mappings, in use or waiting (map_kept.h),
- *      whenever no range's lock is held.
+ *  LIMIT-H1. held = used + dirty pages of every range + mappings, in use or waiting (map_kept.h) +
+ *      samples without closed pages, whenever no range's lock is held.
  *  LIMIT-H2. With a hard limit, no run is taken that lifts `held` above it; a run of pages that are
  *      held already is found, if there is one; if not, freed mappings that wait are unmapped.
  *      `held` may still be above it: the limit was set below it, or the system may make a huge page
  *      of a chunk that became free (huge.c).
  *
- * Not counted are descriptors, areas of slot rows and those of slab_guard_pools, guarded objects,
- * and the file of counters.
+ * Not counted are descriptors, areas of slot rows and those of slab_guard_pools, objects
+ * between closed pages, and the file of counters.
  *
  * Locks: none. Callers: src/page/, src/cache/, src/stats/.
  */

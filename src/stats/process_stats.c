@@ -52,8 +52,8 @@ void stats_read_process(struct sheaf_stats *out)
 	out->caches = os_load_relaxed(&caches.nr);
 	out->cpus = os.nr_cpus;
 	out->nodes = os.nr_nodes;
-	out->committed_bytes = usage.committed;
-	out->used_bytes = usage.used;
+	out->committed_bytes = usage.committed + guard_held();
+	out->used_bytes = usage.used + guard_held();
 	out->free_bytes = usage.dirty;
 	out->returned_bytes = usage.returned;
 	out->held_bytes = os_load_relaxed(&page_limit.held) << OS_PAGE_SHIFT;

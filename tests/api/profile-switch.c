@@ -8,7 +8,10 @@
 #include <sheaf/debug.h>
 #include <sheaf/group.h>
 #include <sheaf/kmalloc.h>
+#include <sheaf/limit.h>
 #include <sheaf/slab.h>
+#include <sheaf/stats.h>
+#include <sheaf/trim.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -31,6 +34,7 @@
 #define SIZE	64
 #define MANY	40000
 #define LARGE	(3u << 20)
+#define ROOM	(3u << 20)
 #define TEXT	(4u << 20)
 #define THREADS 3
 
@@ -360,6 +364,40 @@ static void blocks_have_groups(void **state)
 	kmem_group_put(b);
 }
 
+/* Samples count for the limit as other objects do: large ones while they are in use, small ones
+ * from their first use on. */
+static void samples_count_for_limits(void **state)
+{
+	static const unsigned int sizes[] = {4096, 32768, 500000};
+	static void *objects[MANY];
+	struct sheaf_stats stats;
+
+	(void)state;
+	capture_begin(&captured); /* samples are left out */
+	ask_well("profile on 4096\n");
+	for (int i = 0; i < 3; i++) {
+		struct kmem_cache *s = make("limited", sizes[i], 0);
+		unsigned int n = 0, most;
+
+		sheaf_trim(0);
+		sheaf_stats(&stats);
+		most = (unsigned int)((ROOM + stats.free_bytes + stats.mapped_bytes) / sizes[i]);
+		assert_int_equal(sheaf_set_limits(0, stats.held_bytes + ROOM), 0);
+		while (n <= most && (objects[n] = kmem_cache_alloc(s, GFP_KERNEL)) != NULL)
+			memset(objects[n++], 1, sizes[i]);
+		assert_in_range(n, ROOM / sizes[i] / 4, most);
+		sheaf_stats(&stats);
+		assert_int_equal(stats.held_bytes,
+				 stats.used_bytes + stats.free_bytes + stats.mapped_bytes);
+		while (n)
+			kmem_cache_free(s, objects[--n]);
+		assert_int_equal(sheaf_set_limits(0, 0), 0);
+		kmem_cache_destroy(s);
+	}
+	ask_well("profile off\n");
+	capture_end(&captured);
+}
+
 /* A freed sample of 64 KiB and more has no memory. */
 static void large_samples_return_memory(void **state)
 {
@@ -601,7 +639,7 @@ static void full_addresses_are_reported(void **state)
 	assert_int_equal(status, 0);
 	assert_non_null(strstr(captured.text,
 			       "libsheaf: profile: all addresses for samples of this size are in "
-			       "use, or the system refuses memory for them; further samples are "
+			       "use, or there is no memory for them; further samples are "
 			       "left out until some are freed, so figures are too low. Set more "
 			       "MiB of addresses than 8 with slab_guard=N, or a larger mean with "
 			       "profile=N\n"));
@@ -620,6 +658,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(another_mean),
 		cmocka_unit_test(blocks_have_groups),
 		cmocka_unit_test(charged_objects),
+		cmocka_unit_test(samples_count_for_limits),
 		cmocka_unit_test(large_samples_return_memory),
 		cmocka_unit_test(while_threads_allocate),
 		cmocka_unit_test(leaks_are_reported_at_exit),

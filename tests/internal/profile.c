@@ -438,7 +438,7 @@ static void refused_chunks_are_not_lost(void **state)
 		kmem_cache_free(s, kmem_cache_alloc(s, GFP_KERNEL));
 	hook_fail_by(NULL);
 	assert_int_equal(capture_end(&captured), 1);
-	assert_non_null(strstr(captured.text, "or the system refuses memory for them; "));
+	assert_non_null(strstr(captured.text, "or there is no memory for them; "));
 	assert_int_equal(profile_left_out() - before, 600);
 	kmem_cache_free(s, kmem_cache_alloc(s, GFP_KERNEL));
 	assert_int_equal(profile_left_out() - before, 600);
