@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """The fast path's price: no locked instruction, no thread-local variable, few instructions.
 
-Usage: test_count.py BATCH-SHEAF BATCH-HARNESS MOST
+Usage: test_count.py BATCH-SHEAF BATCH-HARNESS MOST [SHEAF_OPTIONS]
 
 A pair that stays within a sheaf may execute MOST instructions beyond the loop (0: any number, for
 builds without optimisation). Skipped (77) where nothing can be stepped, or there is no rseq.
@@ -35,8 +35,8 @@ def per_pair(worker: str) -> dict[str, float]:
     return {key: (long[key] - short[key]) / (LONG - SHORT) for key in short if key != "pairs"}
 
 
-def main(sheaf: str, harness: str, most: int) -> int:
-    os.environ.pop("SHEAF_OPTIONS", None)
+def main(sheaf: str, harness: str, most: int, options: str = "") -> int:
+    os.environ["SHEAF_OPTIONS"] = options
     ours, loop = per_pair(sheaf), per_pair(harness)
     beyond = ours["instructions"] - loop["instructions"]
     print(f"a pair: {beyond:.1f} instructions beyond the loop, {ours['locked']:.2f} locked, "
@@ -54,4 +54,4 @@ def main(sheaf: str, harness: str, most: int) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1], sys.argv[2], int(sys.argv[3])))
+    sys.exit(main(sys.argv[1], sys.argv[2], int(sys.argv[3]), *sys.argv[4:]))

@@ -13,8 +13,9 @@
 
 /* Words of a cache below any index of rows. */
 #define BY_TABLE   0u
-#define BY_AHEAD   1u
-#define BY_CHARGED 2u
+#define BY_SAMPLED 1u
+#define BY_AHEAD   2u
+#define BY_CHARGED 3u
 
 /* The rest of cache_alloc() and cache_free(), if no section did it: the cache's word says which. */
 void *cache_alloc_by_word(struct kmem_cache *s, gfp_t flags);
@@ -23,14 +24,16 @@ void *cache_alloc_ahead(struct kmem_cache *s, gfp_t flags);
 #endif
 void cache_free_by_word(struct kmem_cache *s, void *object);
 
-/* The sections alone. False: the cache's word is not an index, or the section left. */
+/* The sections alone. False: the cache's word leads to none, or the section left. */
 static OS_ALWAYS_INLINE bool cache_pop(struct kmem_cache *s, void **object)
 {
 #ifdef HAVE_RSEQ
 	uint32_t by = os_load_relaxed(&s->words.pop_by);
 
-	return os_likely(by > SHEAF_BY_CALL) &&
-	       os_likely(rseq_pop(s->words.area, by, (char *)s, object));
+	if (os_unlikely(by <= SHEAF_BY_CALL))
+		return by == BY_SAMPLED &&
+		       rseq_pop_sampled(s->words.area, os.id_offset, (char *)s, object);
+	return os_likely(rseq_pop(s->words.area, by, (char *)s, object));
 #else
 	(void)s, (void)object;
 	return false;

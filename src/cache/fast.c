@@ -5,6 +5,8 @@
  *
  *   word of the cache      pop_by                        push_by
  *   os.id_offset           the section                   the section
+ *   BY_SAMPLED             of kmalloc(), one that        -
+ *                          counts down; else `calls`
  *   BY_AHEAD               one with a prefetch           -
  *   BY_CHARGED             account_fast.c                account_fast.c
  *   BY_TABLE               its `calls` (table.c)         the same
@@ -17,11 +19,18 @@
 
 OS_COLD void *cache_alloc_unpopped(struct kmem_cache *s, gfp_t flags)
 {
+	/* The words of sampled caches lead these here, too. */
+	bool zeroed = (flags & ~SHEAF_GFP_PLAIN) == __GFP_ZERO && !s->sheaf.slab.ctor &&
+		      os_load_relaxed(&s->words.pop_by) == BY_SAMPLED;
 	void *object;
 
+	if (zeroed && cache_pop(s, &object)) {
+		cache_zero(s, object);
+		return object;
+	}
 	if (flags & __GFP_ACCOUNT && groups_exist())
 		return account_alloc(s, flags, NUMA_NO_NODE);
-	object = cache_alloc_slow(s, flags, !(flags & ~SHEAF_GFP_PLAIN));
+	object = cache_alloc_slow(s, flags, zeroed || !(flags & ~SHEAF_GFP_PLAIN));
 	cache_leave();
 	return object;
 }
@@ -65,7 +74,7 @@ OS_FAST OS_NOINLINE void *cache_alloc_by_word(struct kmem_cache *s, gfp_t flags)
 {
 	uint32_t by = os_load_relaxed(&s->words.pop_by);
 
-	if (by == BY_TABLE)
+	if (by <= BY_SAMPLED)
 		return os_load_relaxed(&s->calls.alloc)(s, flags);
 #ifdef HAVE_RSEQ
 	if (by == BY_CHARGED)

@@ -128,14 +128,14 @@ struct cache_calls cache_calls_if(struct kmem_cache *s, bool sampled)
  * The word of a call that is one section, and of one that charges. The memory sanitizer does not
  * see what a section in place returns; and sections in place know one layout of slots.
  */
-static uint32_t row_word(bool plain, bool charges)
+static uint32_t row_word(bool plain, bool charges, bool sampled)
 {
 /* Not in the simulator, whose sections the table has. */
 #if defined(HAVE_RSEQ) && SHEAF_SLOT_WORDS == 192
-	if (plain && !os.counting && !(os.tools & TOOL_MSAN))
-		return charges ? BY_CHARGED : os.id_offset;
+	if (plain && !os.counting && !(os.tools & TOOL_MSAN) && !(charges && sampled))
+		return charges ? BY_CHARGED : sampled ? BY_SAMPLED : os.id_offset;
 #endif
-	(void)plain, (void)charges;
+	(void)plain, (void)charges, (void)sampled;
 	return BY_TABLE;
 }
 
@@ -159,9 +159,9 @@ static void choose_words(struct kmem_cache *s, uint32_t accounted)
 {
 	bool plain = cache_frees_plainly(s);
 
-	os_store_release(&s->words.push_by, row_word(plain, accounted));
+	os_store_release(&s->words.push_by, row_word(plain, accounted, false));
 	os_store_release(&s->words.pop_by,
-			 row_word(plain && !cache_is_sampled(s), accounted == ACCOUNT_ALL));
+			 row_word(plain, accounted == ACCOUNT_ALL, cache_is_sampled(s)));
 	choose_pop(s);
 }
 

@@ -41,12 +41,12 @@ static inline struct kmem_cache *cache_of_size(size_t size)
 {
 	struct kmem_cache *s;
 
-	if (size > KMALLOC_LARGEST)
-		return NULL;
-	if (size > 8 * SHEAF_KMALLOC_WORDS)
-		return os_load_acquire(&family.by_kib[(size + KIB - 1) / KIB]);
-	s = os_load_acquire(&kmalloc_table.by_words[(size + 7) >> 3]);
-	return s == NO_CACHE ? NULL : s;
+	if (size <= 8 * SHEAF_KMALLOC_WORDS) {
+		s = os_load_acquire(&kmalloc_table.by_words[(size + 7) >> 3]);
+		return s == NO_CACHE ? NULL : s;
+	}
+	return size > KMALLOC_LARGEST ? NULL
+				      : os_load_acquire(&family.by_kib[(size + KIB - 1) / KIB]);
 }
 
 static void enter_cache(struct kmem_cache **entry, struct kmem_cache *s)
