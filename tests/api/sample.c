@@ -183,9 +183,8 @@ static void cleared_objects(void **state)
 	for (unsigned int i = 0; i < EXPECTED * BYTES / 64; i++) {
 		uint64_t *object = kmem_cache_zalloc(s, GFP_KERNEL);
 
+		assert_true(object && !object[0] && !object[7]);
 		see(object, 64);
-		assert_true(!object[0] && !object[7]);
-		object[0] = object[7] = 1;
 		kmem_cache_free(s, object);
 	}
 	were_sampled(EXPECTED * BYTES / 64, 64);

@@ -8,7 +8,10 @@
  * an object without its own stamp has found a write by another owner. At the end everything is
  * freed, verify must find nothing and shrink must leave nothing.
  *
- *   storm [--rounds N] [--threads N] [--seed N]       N rounds of each thread
+ *   storm [--rounds N] [--threads N] [--seed N] [--profile N]       N rounds of each thread
+ *
+ * --profile: that thread also switches the heap profile on, with several means, and off, N of ten
+ * times. At the end no sample may be in use.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -23,6 +26,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "cache/sampling.h"
 #include "kit/objects.h"
 #include "kit/process.h"
 #include "kit/random.h"
@@ -49,7 +53,7 @@ static struct kmem_cache *caches_under_storm[NR_CACHES];
 static size_t sizes[NR_CACHES] = {16, 64, 200, 1000, 4096, 96};
 static uint64_t *boxes[NR_CACHES][NR_BOXES]; /* the mailbox: objects on their way */
 static uint64_t rounds = 4000, seed = 1;
-static unsigned int at_work;
+static unsigned int at_work, profile;
 
 static void fail(const char *what, size_t size, const void *object)
 {
@@ -217,11 +221,37 @@ static void *work(void *data)
 	return NULL;
 }
 
+static void switch_profile(uint64_t *random)
+{
+	static const uint32_t means[] = {PROFILE_LEAST, 5 * PROFILE_LEAST, PROFILE_MEAN};
+	unsigned int which = random_below(random, 5);
+
+	if (which > 2)
+		sampling_end();
+	else if (!sampling_begin(means[which], PROFILE_WANTED))
+		fail("no memory for samples", 0, NULL);
+}
+
+/* Also of means that were switched off: what they sampled was freed like all other objects. */
+static unsigned long long all_samples(void)
+{
+	unsigned long long all = 0;
+
+	for (struct profile_row *row = profile_next(NULL); row; row = profile_next(row)) {
+		if (row->live.samples || row->live.bytes || row->freed != row->all.samples)
+			fail("a sample is in use or lost", row->size, NULL);
+		all += row->all.samples;
+	}
+	return all;
+}
+
 static void meddle(uint64_t *random)
 {
 	static const unsigned int capacities[] = {1, 2, 7, 28, 60, 60, 300};
 	unsigned int c = random_below(random, NR_CACHES);
 
+	if (random_below(random, 10) < profile)
+		switch_profile(random);
 	switch (random_below(random, 4)) {
 	case 0:
 		kmem_cache_shrink(caches_under_storm[c]);
@@ -314,6 +344,8 @@ int main(int argc, char **argv)
 			threads = value < MAX_THREADS ? (unsigned int)value : MAX_THREADS;
 		else if (!strcmp(argv[i], "--seed"))
 			seed = value | 1;
+		else if (!strcmp(argv[i], "--profile"))
+			profile = (unsigned int)value;
 	}
 	random = seed;
 	make_caches();
@@ -331,7 +363,8 @@ int main(int argc, char **argv)
 	for (unsigned int i = 0; i < threads; i++)
 		pthread_join(workers[i].thread, NULL);
 	settle();
-	printf("%llu rounds, meddled with %llu times, --seed %llu\n",
-	       (unsigned long long)(rounds * threads), meddled, (unsigned long long)seed);
+	printf("%llu rounds, meddled with %llu times, %llu samples, --seed %llu\n",
+	       (unsigned long long)(rounds * threads), meddled, all_samples(),
+	       (unsigned long long)seed);
 	return 0;
 }

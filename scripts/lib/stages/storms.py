@@ -23,6 +23,8 @@ def _objects(tally, tests):
         for seed in seeds():
             program(tally, f"storm {variant} --seed {seed}",
                     [f"{tests}/storm", "--rounds", str(tally.times(200_000)), "--seed", str(seed)], env, "rounds")
+            program(tally, f"storm {variant}, the profile is switched, --seed {seed}",
+                    [f"{tests}/storm", "--rounds", str(tally.times(50_000)), "--profile", "3", "--seed", str(seed)], env, "rounds")
         for number in range(RUNS):  # it has no seed: the timer's signals are the chance
             program(tally, f"handlers {variant}, run {number + 1}", [f"{tests}/unit-nolock", str(tally.times(80_000))], env,
                     "handlers ran")
