@@ -6,6 +6,7 @@ import json
 import math
 import os
 import random
+import re
 import tempfile
 import unittest
 from pathlib import Path
@@ -146,8 +147,8 @@ class Estimates(unittest.TestCase):
         after = document([named(2), named(1)], [row(0, live=(4, 200)), row(1, live=(30, 1500))])
         self.assertEqual(folded.render(profile(before, after), LIVE), "many+0x1 129003\nmany+0x2 25801\n")
         self.assertEqual(folded.render(profile(after, minus=[before]), LIVE), "many+0x1 64501\n")
-        self.assertEqual(folded.render(profile(before, minus=[after]), LIVE), "many+0x1 -64501\n")
-        self.assertEqual(folded.render(profile(before, minus=[after]), ("live", "objects")), "many+0x1 -1290\n")
+        self.assertEqual(folded.render(profile(after, minus=[before]), ("live", "objects")), "many+0x1 1290\n")
+        self.assertEqual(folded.render(profile(before, minus=[after]), LIVE), "")  # nothing has grown
         text = top.render(profile(before, minus=[after]), LIVE, 30)
         self.assertIn("in use: -63K in -1290 objects more in the second", text)
         self.assertRegex(text, r"(?m)^ +-63K -100\.0% +-63K -100\.0% +- +-  kmalloc-64 +many\+0x1$")
@@ -207,6 +208,19 @@ class Text(Folder):
         lines = sheaf("profile", name, "--format", "folded").stdout.splitlines()
         self.assertEqual(len(lines), 1)
         self.assertEqual(lines[0].count(";"), 0)
+
+    def test_folded_is_as_its_readers_want_it(self) -> None:
+        """As flamegraph.pl, inferno and speedscope read a line: the last word is the value, and no other word may seem one."""
+        names = ("operator 5", "f(int, a;b)", "first\nsecond", "g 1.5", " h ", "größe", "7", "")
+        entries = [mock.Mock(stack=tuple(mock.Mock(lines=(mock.Mock(function=one),)) for one in stack),
+                             value=lambda *_: 12.6) for stack in (names, names[::-1])]
+        lines = folded.render(mock.Mock(entries=entries), LIVE).splitlines()
+        self.assertEqual(len(lines), 2)
+        for line in lines:
+            stack, value = re.fullmatch(r"(.*) (\d+)", line).groups()
+            self.assertEqual((stack.count(";"), value), (len(names) - 1, "13"))
+            self.assertNotRegex(stack, r"\s[\d.]*$")
+            self.assertTrue(line.isprintable())
 
     def test_leaks(self) -> None:
         found = document([named(1, 2), named(3)], [row(0, live=(2, 100)), row(1, live=(0, 0), all=(5, 5)),
