@@ -139,17 +139,23 @@ def work() -> Path:
     return place
 
 
-def count_slow(program: Program, build: Path) -> float | None:
-    """Of 1,000 calls of malloc() and free(), those that leave the fast path, from the start to the end of its processes."""
+def counted(program: Program, build: Path) -> list[dict[str, Any]]:
+    """What libsheaf counted in each of its processes, from the start to the end; none if it could not be run."""
     with tempfile.TemporaryDirectory() as place:
         file = Path(place) / "run.json"
         words = [sys.executable, str(ROOT / "tools" / "sheaf"), "run", "--children", "--json", "-o", str(file), "--build", str(build), "--"]
         subprocess.run([*program.words, *words] if program.is_script else [*words, *program.words], check=False,
                        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
-            allocated, freed, slow = summary.calls(json.loads(file.read_text(encoding="utf-8"))["processes"])
+            found: list[dict[str, Any]] = json.loads(file.read_text(encoding="utf-8"))["processes"]
+            return found
         except (OSError, ValueError):
-            return None
+            return []
+
+
+def count_slow(program: Program, build: Path) -> float | None:
+    """Of 1,000 calls of malloc() and free(), those that leave the fast path."""
+    allocated, freed, slow = summary.calls(counted(program, build))
     return 1000 * slow / (allocated + freed) if allocated else None
 
 
