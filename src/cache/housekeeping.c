@@ -26,9 +26,6 @@
 #define MEMORY_MS   1000
 #define MEMORY_FROM (((size_t)1 << 20) / OS_PAGE)
 
-/* How often the CPUs in use are counted: a line for eight of them. */
-#define CPUS_MS 1000
-
 static struct {
 	uint32_t running;	 /* a thread does a round */
 	uint32_t started;	 /* the thread, or it was refused */
@@ -38,17 +35,13 @@ static struct {
 	uint32_t asked, refused; /* the system reports pressure, or never did */
 	uint32_t pressed_at;	 /* in ms */
 	uint32_t looked_at;	 /* when the available memory was last read, in ms */
-	uint32_t counted_at;	 /* and when the CPUs in use were counted */
 } house;
 
-/* For page_bound(). */
-static void count_cpus(uint32_t now)
+/* For page_bound(). A line has the stamps of eight CPUs. */
+static void count_cpus(void)
 {
 	uint32_t cpus = 0;
 
-	if (now - house.counted_at < CPUS_MS)
-		return;
-	house.counted_at = now;
 	for (uint32_t cpu = 0; cpu < os.nr_cpus; cpu++)
 		cpus += os_load_relaxed(&idle_stamps[cpu].shard) != 0;
 	os_store_relaxed(&decay_time.cpus, cpus);
@@ -74,7 +67,7 @@ static bool do_round(uint32_t now)
 	os_assert(os_holds_nothing("begins a round of housekeeping")); /* HOUSEKEEPING-K2 */
 	os_assert(os_peek(&house.running));			       /* HOUSEKEEPING-K1 */
 	see_memory(now, MEMORY_FROM);
-	count_cpus(now);
+	count_cpus();
 	sheaf_budget_follow();
 	more = page_decay(house.node++ % os.nr_nodes);
 	return passes_go_on(now) | more;

@@ -111,6 +111,8 @@ void page_give_back(struct slab *slab, unsigned int order);
 /* Free objects that a program may always have, in bytes. It follows what was in use recently:
  * keep.c. */
 size_t page_bound(void);
+/* Of that, for each CPU that runs the program. */
+extern size_t page_sheaves_each_cpu __attribute__((visibility("hidden")));
 /* Return what may no longer stay on this node: PAGE_DISCARD_MAX at most of pages, and of mappings
  * as much, or one. Returns false if nothing will be left for later calls. Does nothing while
  * another thread has the node's lock. */

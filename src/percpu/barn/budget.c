@@ -12,14 +12,6 @@
  * shared sum twice as often; double: barns hold up to an eighth too much, or too little. */
 #define PARTS_PART 16
 
-/*
- * Room in a CPU's sheaves that holds no object: main is rarely full, and an empty one waits.
- * Without it, 384 CPUs that each allocate and free as many bytes as the bound gives them, and
- * began one after another, have less than half of the rate; with 37 KiB, 1.6 times the rate, but
- * small programs hold more.
- */
-#define EMPTY_BYTES (16 << 10)
-
 struct sheaf_budget sheaf_budget;
 
 /* The part of a CPU, alone in its line. */
@@ -56,7 +48,7 @@ void sheaf_budget_follow(void)
 	size_t wanted = (size_t)os_options.sheaf_budget << 20;
 
 	if (!wanted)
-		wanted = page_bound() + EMPTY_BYTES * (size_t)os_load_relaxed(&decay_time.cpus);
+		wanted = page_bound();
 	sheaf_budget_set_limit(wanted);
 }
 

@@ -46,7 +46,7 @@ extern struct sheaf_budget sheaf_budget __attribute__((visibility("hidden")));
 
 /* Before the first cache is made. False: no memory. */
 bool sheaf_budget_init(void);
-/* The limit is page_bound() of now and some room for each CPU, unless the option gives one. */
+/* The limit is page_bound() of now, unless the option gives one. */
 void sheaf_budget_follow(void);
 void sheaf_budget_set_limit(size_t bytes);
 /* The whole sum. Looks at all CPUs. */

@@ -91,19 +91,16 @@ static void allow_no_more(void)
 	sheaf_budget_set_limit(sheaf_budget_used());
 }
 
-#define EMPTY_BYTES (16 << 10) /* of each CPU, as in barn/budget.c */
-
 static void limit_follows_the_program(void **state)
 {
 	size_t before, more = 64 << 20, memory = os.memory;
-	size_t empty = (size_t)decay_time.cpus * EMPTY_BYTES;
 	void *block;
 
 	(void)state;
 	clock_pass_ms(10000);
 	sheaf_budget_follow();
 	before = (size_t)sheaf_budget.limit;
-	assert_int_equal(before, page_bound() + empty);
+	assert_int_equal(before, page_bound());
 	block = kvmalloc(more, GFP_KERNEL);
 	assert_non_null(block);
 	sheaf_budget_follow();
@@ -111,7 +108,7 @@ static void limit_follows_the_program(void **state)
 	/* However much is mapped. */
 	os.memory = more / 8;
 	sheaf_budget_follow();
-	assert_true((size_t)sheaf_budget.limit <= os.memory / 8 + empty);
+	assert_true((size_t)sheaf_budget.limit <= os.memory / 8);
 	os.memory = memory;
 	kvfree(block);
 }

@@ -523,6 +523,8 @@ static void settings_stay(void **state)
 	uint32_t shard, full;
 
 	(void)state;
+	os_options.sheaf_budget = 64;
+	sheaf_budget_follow();
 	assert_int_equal(kmem_cache_set_sheaf_capacity(s, 70), 0);
 	assert_int_equal(kmem_cache_set_barn(s, 0, (size_t)2 << 20), 0);
 	shard = s->sheaf.shard_full;
@@ -536,6 +538,8 @@ static void settings_stay(void **state)
 	alternate(ALTERNATE);
 	assert_true(part() > BARN_CPU_BYTES);
 	assert_int_equal(sheaf_capacity(&s->sheaf), 70);
+	os_options.sheaf_budget = 0;
+	sheaf_budget_follow();
 }
 
 static void half_of_the_process_is_for_others(void **state)
