@@ -8,6 +8,7 @@
 #ifdef PLUGIN_SHEAF
 #include <sheaf/debug.h>
 #include <sheaf/kmalloc.h>
+#include <sheaf/stats.h>
 
 int plugin_uses_same(void *block);
 int plugin_uses_same(void *block)
@@ -18,6 +19,15 @@ int plugin_uses_same(void *block)
 	free(own);
 	kfree(block);
 	return same;
+}
+
+size_t plugin_sheaf_budget(void);
+size_t plugin_sheaf_budget(void)
+{
+	struct sheaf_stats stats;
+
+	sheaf_stats(&stats);
+	return stats.sheaf_budget;
 }
 #endif
 

@@ -16,6 +16,7 @@ typedef void *alloc_fn(size_t size);
 typedef void free_fn(void *block);
 typedef void *open_fn(const char *name);
 typedef int same_fn(void *block);
+typedef size_t budget_fn(void);
 
 static const char *plain;
 
@@ -37,6 +38,8 @@ static void one_instance(const char *path)
 
 	CHECK(uses_same(malloc(HIDDEN((size_t)100))));
 	CHECK(uses_same(malloc(HIDDEN((size_t)3 << 20))));
+	/* 2 MiB, and 3 for each CPU. */
+	CHECK(((budget_fn *)symbol_of(object, "plugin_sheaf_budget"))() >= (size_t)5 << 20);
 }
 
 static void deep(const char *name)
