@@ -35,6 +35,7 @@ def build(tally, directory, compiler, options, targets=("all", "meson-test-prere
     # From Meson 1.7 on, "all" leaves out what only tests need.
     commands = [["ninja", "-C", path, *targets]]
     if not os.path.exists(os.path.join(path, "build.ninja")):
+        shutil.rmtree(path, ignore_errors=True)  # a setup that was interrupted
         commands.insert(0, ["meson", "setup", path, "-Dtests=enabled", "-Dwerror=true", *options])
     said = []
     cached = "ccache " if shutil.which("ccache") else ""
