@@ -150,7 +150,7 @@ static void *map_new(size_t size, size_t align, unsigned int node)
 
 struct mapping map_reuse(size_t size, size_t align, unsigned int node)
 {
-	struct mapping kept = map_take_kept(size, align, node);
+	struct mapping kept = map_take_kept(size, align, node, false);
 
 	if (kept.address) {
 		show_mapped();
@@ -164,23 +164,6 @@ void map_clear(char *from, size_t size)
 {
 	if (size <= MAP_CLEAR_MOST || !os_discard(from, size, false))
 		memset(from, 0, size);
-}
-
-void *map_alloc(size_t size, size_t align, unsigned int node, bool zero)
-{
-	struct mapping kept;
-	char *block;
-
-	size = os_round_up(size);
-	kept = map_reuse(size, align, node);
-	block = kept.address;
-	/* All of it: the program may grow the block in place. */
-	if (block && zero)
-		map_clear(block, kept.size);
-	if (!block)
-		block = map_new(size, align, node);
-	/* Blocks that wait make room: of the hard limit, or of the system's. */
-	return !block && map_trim(size) ? map_new(size, align, node) : block;
 }
 
 struct mapping map_find(const void *address)
@@ -258,6 +241,50 @@ static void count_bytes(size_t old, size_t size, unsigned int node)
 	if (size < old)
 		page_hold_less((old - size) >> OS_PAGE_SHIFT);
 	show_mapped();
+}
+
+/* As map_alloc(), from a block that waits and is too small: its pages need no faults again. */
+static void *map_grow_kept(size_t size, size_t align, unsigned int node, bool zero)
+{
+	struct mapping kept = map_take_kept(size, align, node, true);
+	size_t more = size - kept.size;
+	char *to = NULL;
+
+	if (!kept.address)
+		return NULL;
+	if (page_hold(more >> OS_PAGE_SHIFT)) {
+		to = map_move(kept.address, kept.size, size, align);
+		if (!to)
+			page_hold_less(more >> OS_PAGE_SHIFT);
+	}
+	if (!to) {
+		map_unmap(kept, node);
+		return NULL;
+	}
+	if (zero)
+		map_clear(to, kept.size);
+	count_bytes(kept.size, size, node);
+	enter_block(to, size, node);
+	return to;
+}
+
+void *map_alloc(size_t size, size_t align, unsigned int node, bool zero)
+{
+	struct mapping kept;
+	char *block;
+
+	size = os_round_up(size);
+	kept = map_reuse(size, align, node);
+	block = kept.address;
+	/* All of it: the program may grow the block in place. */
+	if (block && zero)
+		map_clear(block, kept.size);
+	if (!block)
+		block = map_grow_kept(size, align, node, zero);
+	if (!block)
+		block = map_new(size, align, node);
+	/* Blocks that wait make room: of the hard limit, or of the system's. */
+	return !block && map_trim(size) ? map_new(size, align, node) : block;
 }
 
 void *map_resize(void *address, size_t size, size_t align)

@@ -71,22 +71,23 @@ static uint32_t age_of(uint64_t cell, uint32_t now)
 	return age >> (TIME_BITS - 1) ? 0 : age;
 }
 
-struct mapping map_take_kept(size_t size, size_t align, unsigned int node)
+struct mapping map_take_kept(size_t size, size_t align, unsigned int node, bool smaller)
 {
 	uint64_t *cells = waiting.cells[node], cell;
 	unsigned int best, end = os_load_relaxed(&waiting.end[node]);
 
 	do {
-		size_t more = size + 1; /* than the request */
+		size_t least =
+			(smaller ? size / 2 : size) + 1; /* bytes between it and the request */
 
 		best = NONE;
-		for (unsigned int i = 0; i < end && more; i++) {
+		for (unsigned int i = 0; i < end && least; i++) {
 			uint64_t now = os_load_relaxed(&cells[i]);
+			size_t between = smaller ? size - size_in(now) : size_in(now) - size;
 
-			if (size_in(now) - size >= more ||
-			    (uintptr_t)block_in(now).address & (align - 1))
+			if (between >= least || (uintptr_t)block_in(now).address & (align - 1))
 				continue;
-			more = size_in(now) - size;
+			least = between;
 			best = i;
 			cell = now;
 		}

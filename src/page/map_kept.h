@@ -6,7 +6,8 @@
  *   cells of a node   | 0 | number of its 2 MiB, size, when it was freed | 0 | ...
  *
  * A request takes the smallest block that is large enough, up to twice its size, and gets all of
- * it: to unmap the rest would cost a system call, and page faults when the next block grows. The
+ * it: to unmap the rest would cost a system call, and page faults when the next block grows. If
+ * there is none, it takes the largest one of at least half its size, and new memory behind it. The
  * oldest block is unmapped if all cells are full, or if there is no room for all: keep.c. The sizes
  * are in the cells: there is no other count, so that a pair of calls changes a cell twice and
  * nothing else that threads share.
@@ -28,8 +29,8 @@
 #define MAP_KEPT_MOST ((size_t)64 << 20)
 
 /* The smallest block of this node with at least this size, at most twice as much, and this
- * alignment, or {NULL, 0}. */
-struct mapping map_take_kept(size_t size, size_t align, unsigned int node);
+ * alignment; or the largest one that is smaller, at least half as large; or {NULL, 0}. */
+struct mapping map_take_kept(size_t size, size_t align, unsigned int node, bool smaller);
 /* Keep a block that is no longer in use; an older one may be unmapped for it. False: the block must
  * be unmapped itself. */
 bool map_keep(struct mapping block, unsigned int node);

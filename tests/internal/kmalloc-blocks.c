@@ -292,6 +292,39 @@ static void a_mapping_grows_into_one_that_waits(void **state)
 	kvfree(q);
 }
 
+/* Its pages are there already; what is behind them is new. */
+static void a_block_that_waits_grows(void **state)
+{
+	struct sheaf_stats before, stats;
+	char *p;
+
+	(void)state;
+	if (os.tools || os_options.check_double || os_options.init_on_free || os_options.tiny)
+		skip();
+	assert_true(pin((unsigned int)sched_getcpu()));
+	page_trim();
+	sheaf_stats(&before);
+	for (int zero = 0; zero < 2; zero++) {
+		p = kvmalloc(4 * MiB, GFP_KERNEL);
+		memset(p, 7, 4 * MiB);
+		kvfree(p);
+		assert_int_equal(map_kept_bytes(), 4 * MiB);
+		p = kvmalloc(6 * MiB, zero ? GFP_KERNEL | __GFP_ZERO : GFP_KERNEL);
+		assert_int_equal(map_kept_bytes(), 0);
+		sheaf_stats(&stats);
+		assert_int_equal(stats.mapped_bytes, before.mapped_bytes + 6 * MiB);
+		for (size_t at = 0; at < 4 * MiB; at += 1000)
+			assert_int_equal(p[at], zero ? 0 : 7);
+		assert_int_equal(p[4 * MiB] + p[6 * MiB - 1], 0);
+		kvfree(p);
+		/* Less than half. */
+		p = kvmalloc(13 * MiB, GFP_KERNEL);
+		assert_int_equal(map_kept_bytes(), 6 * MiB);
+		kvfree(p);
+		page_trim();
+	}
+}
+
 /* --- large blocks ----------------------------------------------------------------------------- */
 
 static void blocks_of_pages(void **state)
@@ -553,6 +586,7 @@ int main(void)
 		cmocka_unit_test(krealloc_stays),
 		cmocka_unit_test(a_mapping_is_resized_without_a_copy),
 		cmocka_unit_test(a_mapping_grows_into_one_that_waits),
+		cmocka_unit_test(a_block_that_waits_grows),
 		cmocka_unit_test(blocks_of_pages),
 		cmocka_unit_test(large_blocks_keep_their_pages),
 		cmocka_unit_test(sizes_of_mappings),
