@@ -42,7 +42,7 @@
 
 static inline void os_zero(void *to, size_t n)
 {
-#define OS_ZERO_PART(at, bytes) memset((char *)to + (at), 0, bytes)
+#define OS_ZERO_PART(at, bytes) __builtin_memset((char *)to + (at), 0, bytes)
 	if (n > OS_BYTES_FEW)
 		memset(to, 0, n);
 	else
@@ -52,7 +52,8 @@ static inline void os_zero(void *to, size_t n)
 /* The two do not overlap. */
 static inline void os_copy(void *to, const void *from, size_t n)
 {
-#define OS_COPY_PART(at, bytes) memcpy((char *)to + (at), (const char *)from + (at), bytes)
+#define OS_COPY_PART(at, bytes)                                                                    \
+	__builtin_memcpy((char *)to + (at), (const char *)from + (at), bytes)
 	if (n > OS_BYTES_FEW)
 		memcpy(to, from, n);
 	else
