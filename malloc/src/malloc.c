@@ -36,27 +36,35 @@ MALLOC_PUBLIC OS_FAST void *calloc(size_t n, size_t size)
 	return block;
 }
 
-/* Is this size served by the block as it is? Of objects that need no check. */
-static inline bool stays(const void *block, size_t size)
+/* The usable bytes of an object that needs no check; 0: it does, or is none. */
+static inline size_t plain_size(const void *block)
 {
 	struct slab_cache *owner = page_owner(block);
-	size_t old;
 
 	if (os_unlikely(!owner) || (cache_of_slab(owner)->flags & (CACHE_DEBUG | CACHE_HARDENED)))
-		return false;
-	old = owner->object_size;
-	return size <= old && (size > old / 2 || old <= 2 * MALLOC_LEAST);
+		return 0;
+	return owner->object_size;
 }
 
 MALLOC_PUBLIC OS_NOINLINE void *realloc(void *block, size_t size)
 {
+	size_t old;
+	void *to;
+
 	if (os_unlikely(!block))
 		return malloc_fast(size);
 	if (os_unlikely(!size)) {
 		malloc_free_fast(block);
 		return NULL;
 	}
-	return stays(block, size) ? block : malloc_resize(block, size, KMALLOC_CALLER);
+	old = plain_size(block);
+	if (size <= old && (size > old / 2 || old <= 2 * MALLOC_LEAST))
+		return block;
+	if (!old || os_unlikely(!kmalloc_pop(size, GFP_KERNEL, &to)))
+		return malloc_resize(block, size, KMALLOC_CALLER);
+	os_copy(to, block, size < old ? size : old);
+	malloc_free_fast(block);
+	return to;
 }
 
 /* --- aligned ---------------------------------------------------------------------------------- */
