@@ -24,7 +24,9 @@ void *cache_alloc_ahead(struct kmem_cache *s, gfp_t flags);
 #endif
 void cache_free_by_word(struct kmem_cache *s, void *object);
 
-/* The sections alone. False: the cache's word leads to none, or the section left. */
+/* The sections alone. False: the cache's word leads to none, or the section left. A table led to
+ * the cache, and programs wait for each load that depends on it: the words of the section are read
+ * elsewhere. */
 static OS_ALWAYS_INLINE bool cache_pop(struct kmem_cache *s, void **object)
 {
 #ifdef HAVE_RSEQ
@@ -32,8 +34,8 @@ static OS_ALWAYS_INLINE bool cache_pop(struct kmem_cache *s, void **object)
 
 	if (os_unlikely(by <= SHEAF_BY_CALL))
 		return by == BY_SAMPLED &&
-		       rseq_pop_sampled(s->words.area, os.id_offset, (char *)s, object);
-	return os_likely(rseq_pop(s->words.area, by, (char *)s, object));
+		       rseq_pop_sampled(os.rseq_offset, os.id_offset, (char *)s, object);
+	return os_likely(rseq_pop(os.rseq_offset, os.id_offset, (char *)s, object));
 #else
 	(void)s, (void)object;
 	return false;
@@ -78,11 +80,7 @@ static OS_ALWAYS_INLINE void cache_free(struct kmem_cache *s, void *object)
 		cache_free_by_word(s, object);
 }
 
-/*
- * cache_push() for a cache that was found by the object. A program that frees what it just
- * allocated waits for each load that depends on the object, so the words of the section are read
- * elsewhere than in the cache.
- */
+/* cache_push() for a cache that was found by the object, as cache_pop(). */
 static OS_ALWAYS_INLINE bool cache_push_found(struct kmem_cache *s, void *object)
 {
 #ifdef HAVE_RSEQ
