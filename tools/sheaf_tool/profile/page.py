@@ -82,7 +82,7 @@ def _function(one: Function, tree: Tree) -> dict[str, Any]:
 def _data(profile: Profile, column: Column) -> str:
     tree, functions = _tree(profile), by_function(profile, COLUMNS)
     most = [max((abs(one.total[i]) for one in functions), default=0) for i in range(len(COLUMNS))]
-    functions.sort(key=lambda one: -max(_share(one.own, most), _share(one.total, most)))
+    functions.sort(key=lambda one: (-max(_share(one.own, most), _share(one.total, most)), one.name))
     shown = [_function(one, tree) for one in functions[:FUNCTIONS]]
     text = json.dumps({"column": COLUMNS.index(column), "signed": profile.signed, "parent": tree.parent, "name": tree.name,
                        "own": [value for own in tree.own for value in _rounded(own)], "functions": shown,
