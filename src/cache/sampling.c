@@ -24,24 +24,23 @@ static void follow(void)
 
 static bool begin_samples(uint32_t mean, uint32_t by)
 {
+	uint32_t before = os_load_relaxed(&os_options.profile);
 	bool possible;
 
-	if (profile_is_on()) { /* what was drawn for another mean ends first */
+	if (before) { /* what was drawn for another mean ends first */
 		os_store_relaxed(&os_options.profile, 0);
 		follow();
 	}
 	os_lock(&caches.lock);
 	possible = profile_begin(mean);
-	if (possible)
-		os_store_relaxed(&os_options.profile, by);
+	os_store_relaxed(&os_options.profile, possible ? by : before);
 	guard_begin();
 	if (!guard_range.size)
 		os_store_relaxed(&os_options.profile, possible = false);
 	os_unlock(&caches.lock);
 	/* Bulk calls look for samples. Later, prefilled sheaves that users have may have some. */
 	os_store_relaxed(&os.watched, 1);
-	if (possible)
-		follow();
+	follow();
 	return possible;
 }
 

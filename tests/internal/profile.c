@@ -499,6 +499,20 @@ static void what_has_no_room_is_counted(void **state)
 			    "larger mean, profile=N: fewer samples have fewer stacks\n");
 }
 
+/* What was on stays on, if there is no memory for another mean. */
+static void another_mean_has_no_room(void **state)
+{
+	uint32_t mean = 10 * MEAN;
+
+	(void)state;
+	while (sampling_begin(mean, PROFILE_WANTED))
+		assert_true(++mean < 10 * MEAN + 10);
+	assert_int_equal(os_options.profile, PROFILE_WANTED);
+	assert_int_not_equal(profile_mean(), mean);
+	assert_true(sampling_begin(MEAN, PROFILE_WANTED));
+	assert_int_equal(profile_mean(), MEAN);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -511,6 +525,7 @@ int main(void)
 		cmocka_unit_test(refused_chunks_are_not_lost),
 		cmocka_unit_test(groups_leave_room),
 		cmocka_unit_test(what_has_no_room_is_counted),
+		cmocka_unit_test(another_mean_has_no_room),
 	};
 	cpu_set_t one;
 
