@@ -33,12 +33,13 @@
 #define MOST_CHUNKS    32768u
 /*
  * MiB of addresses, unless slab_guard=N sets another number: 4 GiB hold 261,120 objects of up to a
- * page; samples need less. An object in use costs its pages, a slot that was ever used 400 bytes. A
- * process with a limit on its addresses gets a sixteenth of them.
+ * page; samples need less. The profile of a heap of 10 GiB in blocks of 1 MiB, of which most are
+ * samples, needs half of its addresses. An object in use costs its pages, a slot that was ever used
+ * 400 bytes. A process with a limit on its addresses gets a sixteenth of them.
  */
 #define USUAL_MIB   4096u
 #define SAMPLES_MIB 256u
-#define PROFILE_MIB 1024u
+#define PROFILE_MIB 32768u
 #define LEAST	    (8 * MIB)
 #define OF_LIMIT    16u
 /* The part of a process's mappings that open slots without light guards may use; each costs two. */
