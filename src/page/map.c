@@ -246,25 +246,30 @@ static void count_bytes(size_t old, size_t size, unsigned int node)
 /* As map_alloc(), from a block that waits and is too small: its pages need no faults again. */
 static void *map_grow_kept(size_t size, size_t align, unsigned int node, bool zero)
 {
-	struct mapping kept = map_take_kept(size, align, node, true);
-	size_t more = size - kept.size;
+	uint32_t *returning;
+	struct mapping kept;
 	char *to = NULL;
+	size_t more;
 
-	if (!kept.address)
+	if (zero && size > MAP_CLEAR_MOST) /* its pages would go */
 		return NULL;
-	if (page_hold(more >> OS_PAGE_SHIFT)) {
+	returning = page_begin_return(); /* others do not find it */
+	kept = map_take_kept(size, align, node, true);
+	more = size - kept.size;
+	if (kept.address && page_hold(more >> OS_PAGE_SHIFT)) {
 		to = map_move(kept.address, kept.size, size, align);
 		if (!to)
 			page_hold_less(more >> OS_PAGE_SHIFT);
 	}
-	if (!to) {
+	if (to) {
+		if (zero)
+			map_clear(to, kept.size);
+		count_bytes(kept.size, size, node);
+		enter_block(to, size, node);
+	} else if (kept.address) {
 		map_unmap(kept, node);
-		return NULL;
 	}
-	if (zero)
-		map_clear(to, kept.size);
-	count_bytes(kept.size, size, node);
-	enter_block(to, size, node);
+	page_end_return(returning);
 	return to;
 }
 
