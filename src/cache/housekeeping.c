@@ -44,7 +44,7 @@ static void count_cpus(void)
 
 	for (uint32_t cpu = 0; cpu < os.nr_cpus; cpu++)
 		cpus += os_load_relaxed(&idle_stamps[cpu].shard) != 0;
-	os_store_relaxed(&decay_time.cpus, cpus);
+	os_store_relaxed(&decay_time.cpus, cpus + !cpus); /* at least this one */
 }
 
 /* Its control group may grant the process less than before, or more. */
