@@ -36,12 +36,14 @@ MALLOC_PUBLIC OS_FAST void *calloc(size_t n, size_t size)
 	return block;
 }
 
-/* The usable bytes of an object that needs no check; 0: it does, or is none. */
+/* The usable bytes of an object of malloc() that needs no check; 0: it does, or is none. */
 static inline size_t plain_size(const void *block)
 {
 	struct slab_cache *owner = page_owner(block);
+	const struct kmem_cache *s = owner ? cache_of_slab(owner) : NULL;
 
-	if (os_unlikely(!owner) || (cache_of_slab(owner)->flags & (CACHE_DEBUG | CACHE_HARDENED)))
+	if (os_unlikely(!s || !s->set || !s->set->charged) ||
+	    (s->flags & (CACHE_DEBUG | CACHE_HARDENED)))
 		return 0;
 	return owner->object_size;
 }
