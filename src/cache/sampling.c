@@ -34,8 +34,9 @@ static bool begin_samples(uint32_t mean, uint32_t by)
 	os_lock(&caches.lock);
 	possible = profile_begin(mean);
 	os_store_relaxed(&os_options.profile, possible ? by : before);
-	guard_begin();
-	if (!guard_range.size)
+	if (possible)
+		guard_begin();
+	if (possible && !guard_range.size)
 		os_store_relaxed(&os_options.profile, possible = false);
 	os_unlock(&caches.lock);
 	/* Bulk calls look for samples. Later, prefilled sheaves that users have may have some. */

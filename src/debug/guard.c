@@ -530,7 +530,7 @@ void guard_give(struct guard_slot *slot)
 
 	os_assert(os_peek(&slot->state) == DEBUG_BUSY); /* GUARD-G1, GUARD-G2 */
 	if (pages_returned(slot)) {
-		os_discard(bytes_of(slot), stride_of(class_of(slot)), false);
+		os_discard(bytes_of(slot), stride_of(class_of(slot)), true);
 		hold_less(pages_returned(slot));
 	}
 	closed = packed ||
