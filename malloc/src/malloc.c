@@ -130,6 +130,10 @@ MALLOC_PUBLIC OS_NOINLINE void *pvalloc(size_t size)
 
 MALLOC_PUBLIC size_t malloc_usable_size(void *block)
 {
+	size_t size = plain_size(block);
+
+	if (os_likely(size))
+		return size;
 	if (block && !boot_size(block) && os_load_acquire(&malloc_state) == MALLOC_ASIDE)
 		return malloc_next.malloc_usable_size(block);
 	return block_of(block).size;
