@@ -36,7 +36,8 @@ MALLOC_PUBLIC OS_FAST void *calloc(size_t n, size_t size)
 	return block;
 }
 
-/* The usable bytes of an object of malloc() that needs no check; 0: it does, or is none. */
+/* The usable bytes of an object of malloc()'s own family, the one with a family for charged blocks,
+ * that needs no check; 0: it does, or is none. */
 static inline size_t plain_size(const void *block)
 {
 	struct slab_cache *owner = page_owner(block);

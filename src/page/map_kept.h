@@ -29,7 +29,8 @@
 #define MAP_KEPT_MOST ((size_t)64 << 20)
 
 /* The smallest block of this node with at least this size, at most twice as much, and this
- * alignment; or the largest one that is smaller, at least half as large; or {NULL, 0}. */
+ * alignment; smaller: the largest one of at most this size, and of at least half of it. {NULL, 0}:
+ * there is none. */
 struct mapping map_take_kept(size_t size, size_t align, unsigned int node, bool smaller);
 /* Keep a block that is no longer in use; an older one may be unmapped for it. False: the block must
  * be unmapped itself. */

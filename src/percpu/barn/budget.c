@@ -47,9 +47,7 @@ void sheaf_budget_follow(void)
 {
 	size_t wanted = (size_t)os_options.sheaf_budget << 20;
 
-	if (!wanted)
-		wanted = page_bound();
-	sheaf_budget_set_limit(wanted);
+	sheaf_budget_set_limit(wanted ? wanted : page_bound());
 }
 
 bool sheaf_budget_init(void)
