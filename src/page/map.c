@@ -93,6 +93,7 @@ static void enter_first(const char *address, size_t size, unsigned int node)
 {
 	uintptr_t *first = entry_at(number_of(address));
 
+	tools_hold(address, size);
 	/* MAP-G1, MAP-G3, MAP_KEPT-J1: the addresses are the caller's: no block begins here. */
 	os_assert(!(os_peek(first) & MAP_HEAD));
 	os_store_release(first, size | node << NODE_SHIFT | MAP_HEAD);
@@ -143,7 +144,6 @@ static void *map_new(size_t size, size_t align, unsigned int node)
 	/* In this order, so that a child forked in between never counts below 0. */
 	os_fetch_add_relaxed(&ranges[node].mapped, size);
 	show_mapped();
-	tools_hold(address, size);
 	enter_block(address, size, node);
 	return address;
 }
@@ -154,7 +154,6 @@ struct mapping map_reuse(size_t size, size_t align, unsigned int node)
 
 	if (kept.address) {
 		show_mapped();
-		tools_hold(kept.address, kept.size);
 		enter_first(kept.address, kept.size, node);
 	}
 	return kept;
@@ -320,7 +319,6 @@ void *map_resize(void *address, size_t size, size_t align)
 		return NULL;
 	}
 	tools_hold_no_more(address, old);
-	tools_hold(now, size);
 	count_bytes(old, size, map_node_of(entry));
 	enter_block(now, size, map_node_of(entry));
 	return now;
