@@ -25,11 +25,7 @@ static void become(int fd, int traced, char **words)
 		_exit(126);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	close(fd);
-	for (; *words && strcmp(*words, "--"); words++)
-		putenv(*words);
-	if (!*words || !words[1])
-		_exit(126);
-	execvp(words[1], words + 1);
+	execvp(*words, words);
 	_exit(errno == ENOENT ? 127 : 126);
 }
 
@@ -60,6 +56,7 @@ static pid_t wait_traced(pid_t pid, int *status, struct rusage *used, long *call
 int main(int argc, char **argv)
 {
 	int fd, status, traced;
+	char **words;
 	struct rusage used;
 	long calls = 0;
 	pid_t pid;
@@ -68,9 +65,14 @@ int main(int argc, char **argv)
 		return 2;
 	fd = atoi(argv[1]);
 	traced = !strcmp(argv[2], "--calls");
+	/* Before fork(): the pages that this writes are not the program's faults. */
+	for (words = argv + 2 + traced; *words && strcmp(*words, "--"); words++)
+		putenv(*words);
+	if (!*words || !*++words)
+		return 2;
 	pid = fork();
 	if (pid == 0)
-		become(fd, traced, argv + 2 + traced);
+		become(fd, traced, words);
 	if (pid < 0 || (traced ? wait_traced(pid, &status, &used, &calls)
 			       : wait4(pid, &status, 0, &used)) != pid)
 		return 1;

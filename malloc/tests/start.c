@@ -8,9 +8,9 @@
 #include "start/cost.h"
 
 #define MOST_CALLS   (10 + 2)
-#define MOST_FAULTS  (17 + 3)
-#define MOST_WRITTEN (40 + 8)
-#define MOST_KIB     (300 + 128)
+#define MOST_FAULTS  (14 + 4)
+#define MOST_WRITTEN (36 + 8)
+#define MOST_KIB     (240 + 128)
 
 static bool is_cheap(const char *program, const char *preload)
 {

@@ -36,7 +36,8 @@ struct caches caches = {
 	.family = OS_LOCK_INIT(OS_RANK_KMALLOC),
 	.free_call = "kfree",
 };
-static pthread_once_t fork_once = PTHREAD_ONCE_INIT; /* reset by fork in a child */
+/* Reset by fork in a child. In .data, whose page the loader writes anyway. */
+static pthread_once_t fork_once __attribute__((section(".data"))) = PTHREAD_ONCE_INIT;
 
 /* Call each for every node list. */
 static void for_each_node(void (*each)(struct slab_cache *cache, struct slab_node *node))
@@ -194,15 +195,13 @@ static __attribute__((constructor(101))) void when_loaded(void)
 	os_stay_loaded();
 }
 
-/* After all others, which may still free objects. */
-static __attribute__((destructor(101))) void at_exit(void)
+static void report_at_exit(void)
 {
-	os_callback_unset();
-	if ((os_options.stats || os_options.stats_json) && os_load_acquire(&caches.ready))
+	if (os_options.stats || os_options.stats_json)
 		stats_at_exit();
-	if (os_options.leaks && os_load_acquire(&caches.ready))
+	if (os_options.leaks)
 		leaks_at_exit();
-	if (os_options.profile_leaks && os_load_acquire(&caches.ready))
+	if (os_options.profile_leaks)
 		profile_leaks_at_exit();
 	/* Nobody will take the objects in quarantine and find that something was written to
 	 * them. */
@@ -210,13 +209,20 @@ static __attribute__((destructor(101))) void at_exit(void)
 		quarantine_drain(NULL, true);
 		os_report_kept();
 	}
-	if (os.nr_rows) {
-		os_names_report(&debug_blocks, "slab_debug: no cache");
-		os_names_report(&os_capacities, "sheaf_capacity: no cache with sheaves");
-	}
+	os_names_report(&debug_blocks, "slab_debug: no cache");
+	os_names_report(&os_capacities, "sheaf_capacity: no cache with sheaves");
+}
+
+/* After all others, which may still free objects. Without use, not even the page of `os` is read.
+ */
+static __attribute__((destructor(101))) void at_exit(void)
+{
+	os_callback_unset();
+	if (os_load_acquire(&caches.ready))
+		report_at_exit();
 	os_misuse_left_out();
 	os_should_fail_end();
-	if (os.counting)
+	if ((caches.ready || caches.warned_memory) && os.counting)
 		os_counters_end();
 }
 
