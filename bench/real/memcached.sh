@@ -3,7 +3,7 @@
 # Fixed work of memcached. Usage: memcached.sh WORDS-THAT-MEASURE...
 place=$(mktemp -d)
 trap 'rm -rf "$place"' EXIT
-"$@" memcached -u nobody -s "$place/socket" -a 0666 -t 2 -m 64 -P "$place/pid" &
+"$@" memcached -u "$(id -un)" -s "$place/socket" -a 0666 -t 2 -m 64 -P "$place/pid" &
 until [ -S "$place/socket" ] && [ -s "$place/pid" ]; do
 	kill -0 $! || exit 1
 	sleep 0.05
