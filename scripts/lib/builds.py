@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Shared by the check scripts: run a command, build, run a build's tests."""
+import contextlib
+import fcntl
 import os
 import re
 import shutil
@@ -26,20 +28,29 @@ def start(command, env):
                             stderr=subprocess.STDOUT, env={**os.environ, **env})
 
 
+@contextlib.contextmanager
+def alone(path):
+    """Only one process at a time sets up and builds there: stages that run at once share directories."""
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(f"{path}.lock", "w", encoding="ascii") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
 def build(tally, directory, compiler, options, targets=("all", "meson-test-prereq")):
     """Set up, if necessary, and build, with tests; returns True on success."""
     if not shutil.which(compiler):
         tally.add(f"{directory}: there is no {compiler} here", "SKIP")
         return False
     path = os.path.join(ROOT, directory)
-    # From Meson 1.7 on, "all" leaves out what only tests need.
-    commands = [["ninja", "-C", path, *targets]]
-    if not os.path.exists(os.path.join(path, "build.ninja")):
-        shutil.rmtree(path, ignore_errors=True)  # a setup that was interrupted
-        commands.insert(0, ["meson", "setup", path, "-Dtests=enabled", "-Dwerror=true", *options])
     said = []
     cached = "ccache " if shutil.which("ccache") else ""
-    with tally.running(f"{directory}: build") as tell:
+    with alone(path), tally.running(f"{directory}: build") as tell:
+        # From Meson 1.7 on, "all" leaves out what only tests need.
+        commands = [["ninja", "-C", path, *targets]]
+        if not os.path.exists(os.path.join(path, "build.ninja")):
+            shutil.rmtree(path, ignore_errors=True)  # a setup that was interrupted
+            commands.insert(0, ["meson", "setup", path, "-Dtests=enabled", "-Dwerror=true", *options])
         for command in commands:
             with start(command, {"CC": cached + compiler, "CXX": cached + COMPILERS[compiler]}) as process:
                 for line in process.stdout:
