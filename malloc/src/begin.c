@@ -28,6 +28,13 @@
  */
 #define SHEAVES_EACH_CPU (3 << 20)
 
+/*
+ * Slabs of small blocks have 16 KiB at least. With slabs of a page, those of different sizes
+ * alternate: a program that walks through blocks of one size misses the TLB more often: lua, perl
+ * and larson take 2 to 5 % more CPU time. Pages of a slab are resident only when they are used.
+ */
+#define SMALL_ORDER 2
+
 uint32_t malloc_state, malloc_checks_sizes;
 
 static uintptr_t worker; /* a number of the thread; 0: none */
@@ -75,6 +82,7 @@ static void begin(void)
 {
 	caches.free_call = "free";
 	page_sheaves_each_cpu = SHEAVES_EACH_CPU;
+	slab_small_order = SMALL_ORDER;
 	if (!kmalloc_ready(GFP_KERNEL))
 		return;
 	/* Until the first round counts those that run: most programs have one thread. */

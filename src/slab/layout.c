@@ -101,6 +101,12 @@ static unsigned int largest_order(const struct slab_cache *cache, bool fill)
 	return most;
 }
 
+/* Larger objects would keep more memory: of 512 bytes, with 95 % of them freed at random, a third
+ * of the slabs of a page has one in use, and 81 % of those of four pages. */
+#define SMALL 128
+
+uint32_t slab_small_order;
+
 /* The smallest order that wastes few enough bytes and holds at least min_objects. */
 static unsigned int preferred_order(const struct slab_cache *cache, bool fill)
 {
@@ -114,6 +120,8 @@ static unsigned int preferred_order(const struct slab_cache *cache, bool fill)
 	least = order_holding(cache, wanted);
 	if (least < os_options.min_order)
 		least = os_options.min_order;
+	if (cache->size <= SMALL && least < slab_small_order && !os_options.tiny)
+		least = slab_small_order;
 	if (most < least)
 		most = least;
 	for (unsigned int fraction = 16; fraction > 1; fraction /= 2)

@@ -192,6 +192,9 @@ struct slab_request {
  * --- layout.c ----------------------------------------------------------------------------------
  */
 
+/* Slabs of objects of at most 128 bytes have 2^N pages at least, except with slub_tiny. Set before
+ * there are caches. */
+extern uint32_t slab_small_order;
 /* Lay the cache out. False if there is no memory. */
 bool slab_cache_init(struct slab_cache *cache, const struct slab_request *request);
 /* Release what slab_cache_init() took. No slab may be left. */
