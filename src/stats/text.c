@@ -135,7 +135,9 @@ static bool is_unused(const struct kmem_cache_stats *cache)
 
 	while (*field->name && !(field->kind == STATS_COUNTER && stats_value(cache, field)))
 		field++;
-	return !*field->name && !cache->slab_bytes && !cache->peak_slab_bytes;
+	/* Samples are in no slab. */
+	return !*field->name && !cache->slab_bytes && !cache->peak_slab_bytes &&
+	       !cache->objects_in_use;
 }
 
 static void print_row(struct out *out, const struct kmem_cache_stats *cache)
