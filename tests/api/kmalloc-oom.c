@@ -13,6 +13,7 @@
 
 #include "kit/capture.h"
 #include "kit/check.h"
+#include "kit/needs.h"
 #include "kit/options.h"
 #include "kit/parts.h"
 #include "kit/process.h"
@@ -178,6 +179,7 @@ static void under_limits(void **state)
 	static struct capture captured;
 
 	(void)state;
+	needs(NEED_SLABS); /* the addresses of guarded blocks are reserved */
 	for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++) {
 		struct rlimit limit = {(rlim_t)160 << 20, (rlim_t)160 << 20};
 		int status = -1;

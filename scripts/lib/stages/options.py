@@ -21,7 +21,8 @@ OPTIONS = {
                 dict.fromkeys((*SHEAVES, "tune"), "no cache has sheaves") | {"sample": "it has letters of its own"}),
     "sampled": ("slab_debug=S;slab_sample=1", "every object is a sample",
                 dict.fromkeys(SHEAVES, "no object enters a sheaf") | {
-                    "sample": "it is about fewer samples", "limit": "limits do not count guarded objects",
+                    "sample": "it is about fewer samples", "profile": "its samples have a mean",
+                    "profile-switch": "its samples have a mean", "limit": "limits do not count guarded objects",
                     "tera": "there are not so many guarded objects"}),
 }
 
