@@ -2,9 +2,9 @@
 /*
  * The calls of <malloc.h> that say how much memory there is, and that change something.
  *
- * In struct mallinfo2, arena is what libsheaf holds beside mappings, hblkhd what is in mappings,
+ * In struct mallinfo2, hblkhd is what mappings in use hold, arena all else that libsheaf holds,
  * uordblks what is in use, a slab and the used part of the boot heap as a whole, and fordblks what
- * is free. No call walks over blocks.
+ * is free, in freed mappings, too. No call walks over blocks.
  */
 #include <malloc.h>
 #include <stdio.h>
@@ -38,20 +38,18 @@ MALLOC_PUBLIC int malloc_trim(size_t keep)
 MALLOC_PUBLIC struct mallinfo2 mallinfo2(void)
 {
 	struct mallinfo2 info = {0};
-	struct page_usage pages_now;
-	struct map_usage maps;
+	struct page_usage now;
 
 	info.arena = info.uordblks = boot_used();
 	if (!enter())
 		return info;
-	pages_now = page_usage();
-	maps = map_usage();
+	now = page_usage();
+	now.used += guard_held();
+	info.hblkhd = map_bytes();
 	malloc_inside = false;
-	info.arena += pages_now.used + pages_now.dirty;
-	info.hblkhd = maps.used + maps.waiting;
-	info.uordblks += pages_now.used + maps.used;
-	info.fordblks = pages_now.dirty + maps.waiting;
-	info.keepcost = info.fordblks;
+	info.arena += now.used + now.dirty;
+	info.uordblks += now.used + info.hblkhd;
+	info.fordblks = info.keepcost = now.dirty;
 	return info;
 }
 
@@ -77,8 +75,8 @@ MALLOC_PUBLIC void malloc_stats(void)
 	struct mallinfo2 info = mallinfo2();
 
 	dprintf(STDERR_FILENO,
-		"libsheaf-malloc: %zu bytes in use, %zu free; %zu of all in mappings\n",
-		info.uordblks, info.fordblks, info.hblkhd);
+		"libsheaf-malloc: %zu bytes in use, %zu of them in mappings; %zu free\n",
+		info.uordblks, info.hblkhd, info.fordblks);
 }
 
 MALLOC_PUBLIC int malloc_info(int options, FILE *to)

@@ -191,6 +191,21 @@ static void sized(void)
 	free_aligned_sized(NULL, 64, 64);
 }
 
+/* Freed memory counts once, as free, wherever the library keeps it. */
+static void amounts(void)
+{
+	size_t size = 32 << 20;
+	struct mallinfo2 before, now;
+
+	malloc_trim(0);
+	before = mallinfo2();
+	free(malloc(HIDDEN(size)));
+	now = mallinfo2();
+	CHECK(now.arena + now.hblkhd == now.uordblks + now.fordblks);
+	CHECK(now.fordblks <= before.fordblks + size);
+	CHECK(now.arena + now.hblkhd <= before.arena + before.hblkhd + size);
+}
+
 static void information(void)
 {
 	char text[4096] = "";
@@ -219,6 +234,8 @@ int main(int argc, char **argv)
 	resized();
 	keeps_errno();
 	sized();
+	if (!on_glibc) /* which does not count mappings as in use */
+		amounts();
 	information();
 	return 0;
 }

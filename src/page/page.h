@@ -143,7 +143,7 @@ void page_lock_all(void);
 void page_unlock_all(void);
 
 struct page_usage {
-	size_t committed, used, dirty; /* bytes: made usable; in runs; free but not returned */
+	size_t committed, used, dirty; /* bytes: made usable; in runs; free, also in mappings */
 	size_t returned;	       /* bytes, so far */
 	size_t splits, most_splits;    /* mappings beyond one a node, and how many there may be */
 };
