@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * A sandbox that refuses system calls from the start: restartable sequences, membarrier, or every
- * file, as in a container without /proc and /sys. Usage: sandboxed rseq|membarrier|files
+ * A sandbox that refuses system calls from the start: restartable sequences, membarrier, mremap, or
+ * every file, as in a container without /proc and /sys. Usage: sandboxed
+ * rseq|membarrier|mremap|files
  *
  * The C library registers its area before any constructor, so the program starts itself again for
  * that one; it opens files to start, so these are refused just before all constructors.
@@ -46,6 +47,8 @@ static void very_early(int argc, char **argv, char **environment)
 	CHECK(argc == 2);
 	if (!strcmp(argv[1], "membarrier"))
 		refuse(SYS_membarrier, EPERM);
+	if (!strcmp(argv[1], "mremap"))
+		refuse(SYS_mremap, EPERM);
 	if (strcmp(argv[1], "files"))
 		return;
 #ifdef SYS_open
@@ -60,6 +63,31 @@ static void *allocates(void *seed)
 {
 	churn((unsigned int)(uintptr_t)seed, 5000);
 	return strdup("a text");
+}
+
+static size_t address_bytes(void)
+{
+	FILE *file = fopen("/proc/self/statm", "r");
+	size_t pages;
+
+	CHECK(file && fscanf(file, "%zu", &pages) == 1);
+	fclose(file);
+	return pages * (size_t)getpagesize();
+}
+
+/* Blocks that grow are copied, and no addresses are lost. */
+static void grow(void)
+{
+	size_t size = 2 << 20;
+	size_t before = address_bytes();
+	char *block;
+
+	for (int i = 0; i < 100; i++) {
+		block = realloc(malloc(HIDDEN(size)), HIDDEN(size + size / 8));
+		CHECK(block);
+		free(block);
+	}
+	CHECK(address_bytes() < before + 30 * size);
 }
 
 static void use(void)
@@ -107,6 +135,8 @@ int main(int argc, char **argv)
 	}
 	CHECK(strcmp(argv[1], "without-rseq") || !__rseq_size || (int32_t)area->cpu_id < 0);
 	check_ours();
+	if (!strcmp(argv[1], "mremap"))
+		grow();
 	use();
 	return 0;
 }

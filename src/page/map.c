@@ -220,10 +220,12 @@ static bool hold_more(size_t size)
 	       (map_trim(size) && page_hold(size >> OS_PAGE_SHIFT));
 }
 
-/* Move the block to other addresses. NULL: it stays. */
+/* Move the block to other addresses, unless they are limited (ulimit -v), and a refusal might lose
+ * some. NULL: it stays. */
 static void *map_move(char *address, size_t old, size_t size, size_t align)
 {
-	char *to = reserve_aligned(size, align);
+	bool limited = os_address_limit() < os_addresses();
+	char *to = limited ? NULL : reserve_aligned(size, align);
 
 	if (!to)
 		return NULL;

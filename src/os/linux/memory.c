@@ -139,9 +139,13 @@ bool os_uncommit(void *address, size_t size)
 bool os_move(void *from, size_t old, void *to, size_t size)
 {
 	OS_KEEP_ERRNO;
+	bool moved = os_may_fail(ENOMEM, mremap, from, old, size, MREMAP_MAYMOVE | MREMAP_FIXED,
+				 to) == to;
 
-	return os_may_fail(ENOMEM, mremap, from, old, size, MREMAP_MAYMOVE | MREMAP_FIXED, to) ==
-	       to;
+	/* A sandbox refuses the call before it does anything. */
+	if (!moved && (errno == EPERM || errno == ENOSYS))
+		os_unreserve(to, size);
+	return moved;
 }
 
 /* Locked memory is not all that gives EINVAL: a sandbox may do so. */
