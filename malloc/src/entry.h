@@ -19,8 +19,9 @@
  * a block of malloc(), and free() one of kmalloc().
  *
  * Invariants
- *  MALLOC-M1. A pointer names its owner: the boot heap, libsheaf, or after MALLOC_ASIDE, in which
- *      libsheaf has no block, another allocator. No block comes from the C library otherwise.
+ *  MALLOC-M1. A pointer names its owner: the boot heap, libsheaf, or after MALLOC_ASIDE another
+ *      allocator. No block comes from the C library otherwise. Aside, libsheaf has blocks if the
+ *      program calls it itself, and fast paths here may take those that it frees.
  *  MALLOC-M2. A call that succeeds keeps errno, and a free keeps it always.
  *  MALLOC-M3. The usable size of a block is constant until it is resized: all of it is copied then.
  *  MALLOC-M4. A thread that holds a lock of libsheaf takes no lock of stdio.
@@ -142,5 +143,11 @@ struct malloc_calls {
 	size_t (*malloc_usable_size)(void *block);
 };
 extern struct malloc_calls malloc_next __attribute__((visibility("hidden")));
+
+/* Does this block, which is none of the boot heap, belong to another allocator? MALLOC-M1. */
+static inline bool malloc_is_elsewhere(const void *block)
+{
+	return os_unlikely(os_load_acquire(&malloc_state) == MALLOC_ASIDE) && !page_owner(block);
+}
 
 #endif

@@ -135,7 +135,7 @@ MALLOC_PUBLIC size_t malloc_usable_size(void *block)
 
 	if (os_likely(size))
 		return size;
-	if (block && !boot_size(block) && os_load_acquire(&malloc_state) == MALLOC_ASIDE)
+	if (block && !boot_size(block) && malloc_is_elsewhere(block))
 		return malloc_next.malloc_usable_size(block);
 	return block_of(block).size;
 }

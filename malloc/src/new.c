@@ -129,7 +129,7 @@ void *_ZnwmSt11align_val_t(size_t size, size_t align)
 
 static OS_NOINLINE void delete_rest(void *block)
 {
-	if (os_unlikely(os_load_relaxed(&malloc_state) == MALLOC_ASIDE))
+	if (malloc_is_elsewhere(block))
 		free(block);
 	else
 		malloc_free_rest(block);

@@ -111,7 +111,7 @@ static OS_COLD void free_elsewhere(void *block)
 		return;
 	}
 	malloc_is_open(); /* a report says what is wrong, by the options */
-	if (os_load_acquire(&malloc_state) == MALLOC_ASIDE)
+	if (malloc_is_elsewhere(block))
 		malloc_next.free(block);
 	else if (malloc_forks_here() && sheaf_owns(block))
 		malloc_free_later(block);
@@ -146,7 +146,7 @@ static void *resize_elsewhere(void *block, size_t size)
 	size_t old = boot_size(block);
 	void *to;
 
-	if (!old && os_load_acquire(&malloc_state) == MALLOC_ASIDE)
+	if (!old && malloc_is_elsewhere(block))
 		return malloc_next.realloc(block, size);
 	if (!old)
 		old = block_of(block).size;

@@ -11,6 +11,10 @@
 
 #include "check.h"
 
+enum {
+	BLOCKS = 1000
+};
+
 static struct {
 	char bytes[1 << 20] __attribute__((aligned(16)));
 	size_t used;
@@ -35,6 +39,7 @@ void *malloc(size_t size)
 
 void free(void *block)
 {
+	CHECK(!block || is_own(block));
 	heap.frees += is_own(block);
 }
 
@@ -60,6 +65,29 @@ void *realloc(void *block, size_t size)
 typedef void *new_fn(size_t size);
 typedef void delete_fn(void *block);
 typedef void *calloc_fn(size_t n, size_t size);
+
+/* Where the program uses libsheaf, too, operators may take blocks that kfree() left, and return
+ * them. */
+static void beside_kmalloc(new_fn *new_one, delete_fn *delete_one)
+{
+	typedef void *kmalloc_fn(size_t size, unsigned int flags);
+	kmalloc_fn *kmalloc_one = (kmalloc_fn *)symbol_of(RTLD_DEFAULT, "sheaf_kmalloc");
+	delete_fn *kfree_one = (delete_fn *)symbol_of(RTLD_DEFAULT, "sheaf_kfree");
+	void *blocks[BLOCKS], *more[BLOCKS];
+
+	for (int i = 0; i < BLOCKS; i++)
+		CHECK((blocks[i] = kmalloc_one(100, 0)) != NULL);
+	for (int i = 0; i < BLOCKS; i++)
+		kfree_one(blocks[i]);
+	for (int i = 0; i < BLOCKS; i++)
+		CHECK((blocks[i] = new_one(100)) != NULL);
+	for (int i = 0; i < BLOCKS; i++)
+		CHECK((more[i] = kmalloc_one(100, 0)) != NULL);
+	for (int i = 0; i < BLOCKS; i++)
+		kfree_one(more[i]);
+	for (int i = 0; i < BLOCKS; i++)
+		delete_one(blocks[i]);
+}
 
 int main(void)
 {
@@ -90,5 +118,6 @@ int main(void)
 	block = next_calloc(10, 100);
 	CHECK(block && !is_own(block) && !block[999]);
 	next_free(block);
+	beside_kmalloc(new_one, delete_one);
 	return 0;
 }
