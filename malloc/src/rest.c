@@ -176,25 +176,39 @@ void *malloc_resize(void *block, size_t size, uint64_t caller)
 
 /* --- check_sizes ------------------------------------------------------------------------------ */
 
-static size_t size_of_request(size_t size, size_t align)
+/* The bytes of a block of this kind for a request. */
+static size_t size_of_request(enum block_kind kind, size_t size, size_t align)
 {
-	size = size ? (size + align - 1) & -align : align;
-	return size > KMALLOC_LARGEST ? large_roundup(size) : kmalloc_class(&kmalloc_sizes, size);
+	if (kind == BLOCK_MAPPING)
+		return large_roundup(size);
+	return kmalloc_class(&kmalloc_sizes, (size + align - 1) & -align);
+}
+
+/* May this block be one for such a request? Of the boot heap any may. */
+static bool size_fits(const struct block *is, size_t size, size_t align, bool resized)
+{
+	size_t bytes = size_of_request(is->kind, size, align);
+
+	if (is->kind == BLOCK_BOOT || is->size == bytes)
+		return true;
+	/* One that waited for its next use may have twice the bytes. */
+	if (is->kind == BLOCK_MAPPING)
+		return bytes < is->size && is->size / 2 <= bytes;
+	if (cache_is_checked(is->cache)) /* the bytes requested */
+		return is->size - size < align;
+	return resized && bytes < is->size && is->size / 2 < bytes;
 }
 
 void malloc_check_size(void *block, size_t size, size_t align, bool resized, const char *call)
 {
 	struct block is = block_of(block);
-	size_t bytes = size_of_request(size, align);
+	size_t asked = size ? size : 1;
 
-	if (!block || is.kind == BLOCK_NONE || is.start != block)
-		return;
-	if (is.size == bytes || (is.cache && cache_is_checked(is.cache) && is.size == size) ||
-	    (resized && is.size > bytes && bytes > is.size / 2))
+	if (is.kind == BLOCK_NONE || is.start != block || size_fits(&is, asked, align, resized))
 		return;
 	os_misuse(NULL,
 		  "%s(%p, %zu): the block has %zu bytes, and a block for %zu bytes has %zu; the "
 		  "size is ignored. Pass the size that was allocated, or delete by the type that "
 		  "was made",
-		  call, block, size, is.size, size, bytes);
+		  call, block, size, is.size, size, size_of_request(is.kind, asked, align));
 }

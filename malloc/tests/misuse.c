@@ -9,7 +9,13 @@
 #include "check.h"
 
 typedef void sized_fn(void *block, size_t size);
+typedef void aligned_fn(void *block, size_t align, size_t size);
 static sized_fn *free_sized, *delete_sized;
+static aligned_fn *free_aligned_sized;
+
+enum {
+	MIB = 1 << 20
+};
 
 static void of_the_stack(void)
 {
@@ -68,7 +74,12 @@ static void right_size(void)
 	free_sized(malloc(HIDDEN((size_t)100)), 100);
 	free_sized(realloc(malloc(HIDDEN((size_t)100)), 60), 60);
 	delete_sized(malloc(HIDDEN((size_t)0)), 0);
-	delete_sized(malloc(HIDDEN((size_t)3 << 20)), 3 << 20);
+	delete_sized(malloc(HIDDEN((size_t)3 * MIB)), 3 * MIB);
+	free(malloc(HIDDEN((size_t)4 * MIB))); /* and the next block may be this one */
+	delete_sized(malloc(HIDDEN((size_t)2 * MIB)), 2 * MIB);
+	free_aligned_sized(aligned_alloc(64, 640), 64, 640);
+	free_aligned_sized(aligned_alloc(2 * MIB, 100), 2 * MIB, 100);
+	free_aligned_sized(aligned_alloc(4 * MIB, 5 * MIB), 4 * MIB, 5 * MIB);
 }
 
 /* Run it; true: it was aborted. Its standard error is in text, lines in number. */
@@ -125,6 +136,7 @@ int main(void)
 
 	check_ours();
 	free_sized = (sized_fn *)symbol_of(RTLD_DEFAULT, "free_sized");
+	free_aligned_sized = (aligned_fn *)symbol_of(RTLD_DEFAULT, "free_aligned_sized");
 	delete_sized = (sized_fn *)symbol_of(RTLD_DEFAULT, "_ZdlPvm");
 	check_wrong(of_the_stack, "libsheaf: free(0x");
 	check_wrong(inside_large, "libsheaf: free(0x");

@@ -177,7 +177,7 @@ BUGS = [
         "\told = old / 2;\n", "malloc-boot-only"),
     Bug("vfork-keeps-the-area", "malloc/src/vfork.c", "has ? unregister() : 0;", "0;", "malloc-vfork-rseq"),
     Bug("errno-of-posix-memalign", "malloc/src/malloc.c", "\tOS_KEEP_ERRNO;\n\tvoid *block;\n", "\tvoid *block;\n", "malloc-api-rseq"),
-    Bug("size-of-delete-frees", "malloc/src/rest.c", "is.size == bytes ||", "is.size >= bytes ||", "malloc-misuse-rseq-check_sizes"),
+    Bug("size-of-delete-frees", "malloc/src/rest.c", "is->size == bytes)", "is->size >= bytes)", "malloc-misuse-rseq-check_sizes"),
     Bug("alignment-of-odd-numbers", "malloc/src/malloc.c", "(size_t)2 << kmalloc_log2(align) : 1", "(size_t)1 << kmalloc_log2(align) : 1", "malloc-api-rseq"),
     Bug("pvalloc-of-part-of-a-page", "malloc/src/malloc.c", "size = (size + page - 1) & -page;", "size = size & -page;", "malloc-api-rseq"),
 ]
