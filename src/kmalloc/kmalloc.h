@@ -211,7 +211,7 @@ void *kmalloc_aligned(kmem_buckets *set, size_t size, size_t align, gfp_t flags,
 /* As kmalloc_from(), with this alignment; 1: that of the size. */
 void *large_alloc(size_t size, size_t align, gfp_t flags, int node,
 		  const struct kmalloc_call *call);
-/* A block for the bytes of a mapping that grows from `old` bytes: one that waits, if a copy costs
+/* A block for the bytes of a large one that grows from `old` bytes: one that waits, if a copy costs
  * less than new pages. NULL: there is none. */
 void *large_reuse(size_t old, size_t size, size_t align, gfp_t flags);
 /* Resize a mapping to a size that needs one, too, without copying it; if it grows, it moves to this

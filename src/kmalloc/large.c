@@ -74,6 +74,7 @@ void *large_reuse(size_t old, size_t size, size_t align, gfp_t flags)
 	    (zero && rounded - old > MAP_CLEAR_MOST) || account_wanted(&kmalloc_large, flags))
 		return NULL;
 	to = map_reuse(rounded, align_of(rounded, align), os_node());
+	old = os_round_down(old); /* an object of a cache may end within a page */
 	if (to.address && zero)
 		map_clear(to.address + old, to.size - old);
 	if (to.address)

@@ -142,6 +142,25 @@ static void large_blocks_grow_by_zeros(void **state)
 	kvfree(p);
 }
 
+/* An object of a cache may end within a page. */
+static void large_objects_grow_by_zeros(void **state)
+{
+	size_t size = 3 * MiB + 100;
+	struct kmem_cache *s = kmem_cache_create("large", size, 0, 0, NULL);
+	char *p = kmem_cache_zalloc(s, GFP_KERNEL), *freed = kvmalloc(8 * MiB, GFP_KERNEL);
+
+	(void)state;
+	fill(p, size);
+	memset(freed, 7, 8 * MiB);
+	kvfree(freed);
+	p = kvrealloc(p, 4 * MiB, GFP_KERNEL | __GFP_ZERO);
+	assert_true(is_filled(p, size));
+	for (size_t i = size; i < ksize(p); i++)
+		assert_int_equal(p[i], 0);
+	kvfree(p);
+	kmem_cache_destroy(s);
+}
+
 static void krealloc_grow(void **state)
 {
 	static const size_t sizes[] = {1,    8,	   9,	 100,	 192,	  193,
@@ -385,6 +404,7 @@ int main(void)
 		cmocka_unit_test(krealloc_shrink),
 		cmocka_unit_test(krealloc_keeps_the_set),
 		cmocka_unit_test(large_blocks_grow_by_zeros),
+		cmocka_unit_test(large_objects_grow_by_zeros),
 		cmocka_unit_test(krealloc_grow),
 		cmocka_unit_test(krealloc_zero),
 		cmocka_unit_test(krealloc_copies_no_more),
