@@ -166,9 +166,11 @@ bool map_keep(struct mapping block, unsigned int node)
 		  block_in(kept_cell(block, 0)).size == block.size); /* MAP_KEPT-J1 */
 	now = os_now_ms();
 	decay_see_time(now);
-	/* If more must go first, that is left to rounds, and this block goes at once. */
-	while (gone < PAGE_DISCARD_MAX && (i = find_place(node, block, now, &before)) != NONE) {
+	while ((i = find_place(node, block, now, &before)) != NONE) {
 		if (before) {
+			/* If more must go first, rounds do that, and this block goes at once. */
+			if (gone >= PAGE_DISCARD_MAX)
+				return false;
 			gone += unmap_kept(node, i, before);
 			continue;
 		}
