@@ -79,7 +79,8 @@ static void free_no_sheaf(struct kmem_cache *s, void *object)
 /* For programs that are built with the thread sanitizer. */
 static void *alloc_tsan(struct kmem_cache *s, gfp_t flags)
 {
-	void *object = alloc_plain_trylock(s, flags);
+	void *object = cache_is_sampled(s) ? alloc_plain_trylock_sampled(s, flags)
+					   : alloc_plain_trylock(s, flags);
 
 	tsan_acquire(object);
 	return object;
