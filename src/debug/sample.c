@@ -32,15 +32,15 @@ static uint32_t draw(void)
 	return (uint32_t)(sample_next(&drawn) >> 32);
 }
 
-/* -ln(x / 2^32), 0 < x <= 2^32: with ln((1 + s) / (1 - s)), 0 <= s <= 1/3, to 2e-5 of it. */
+/* -ln(x / 2^32), 0 < x <= 2^32: with ln((1 + s) / (1 - s)), -1/5 <= s <= 1/7, to 1e-5 of it, also
+ * where it is next to 0. */
 static double minus_log(uint64_t x)
 {
-	unsigned int exponent = 63 - (unsigned int)__builtin_clzll(x);
+	unsigned int exponent = 63 - (unsigned int)__builtin_clzll(x + x / 2);
 	double m = (double)x / (double)(UINT64_C(1) << exponent);
 	double s = (m - 1) / (m + 1), q = s * s;
 
-	return (32 - (double)exponent) * 0.69314718055994531 -
-	       2 * s * (1 + q * (1. / 3 + q * (1. / 5 + q / 7)));
+	return (32 - (double)exponent) * 0.69314718055994531 - 2 * s * (1 + q * (1. / 3 + q / 5));
 }
 
 /* How many times the average distance of samples it is to the next one. */

@@ -15,6 +15,7 @@
 
 #include "cache/housekeeping.h"
 #include "cache/sampling.h"
+#include "debug/sample.h"
 #include "kit/cache.h"
 #include "kit/capture.h"
 #include "kit/chance.h"
@@ -26,6 +27,7 @@
 enum {
 	SAMPLES = 40000,
 	MANY = 2000000, /* objects so small that fewer samples must do */
+	DRAWS = 1 << 23,
 	SITES = 4,
 	PATTERN = 16,
 	MOST = 64, /* objects of one call */
@@ -249,6 +251,24 @@ static void each_place_has_its_share(void **state)
 		is_near("all", all, (double)nr_objects(), chance);
 		assert_int_equal(profile_left_out(), 0);
 	}
+	assert_true(profile_begin(MEAN));
+}
+
+/* Where each allocation draws for itself, also if a sample is very unlikely. */
+static void rare_samples(void **state)
+{
+	static const struct kind rare = {"rare", 8, 1 << 19, NULL, NULL, 0};
+	uint64_t taken = 0, first = 0;
+
+	(void)state;
+	kind = &rare;
+	assert_true(profile_begin(rare.mean));
+	for (unsigned int i = 0; i < DRAWS; i++) {
+		taken += sample_is_taken(rare.size);
+		first += sample_pops(rare.size) == 1;
+	}
+	is_near("taken", taken, DRAWS, sample_chance(rare.size, rare.mean));
+	is_near("the first pop", first, DRAWS, sample_chance(rare.size, rare.mean));
 	assert_true(profile_begin(MEAN));
 }
 
@@ -517,6 +537,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_place_has_its_share),
+		cmocka_unit_test(rare_samples),
 		cmocka_unit_test(the_peak_is_near),
 		cmocka_unit_test(sizes),
 		cmocka_unit_test(resized_blocks),
