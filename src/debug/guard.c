@@ -305,8 +305,8 @@ static bool commit_tables(uint32_t chunk)
 			 GUARD_SLOTS * sizeof(struct guard_notes));
 }
 
-/* One more chunk for this class, if all its slots were used. Its tables come first, so that without
- * memory for them no chunk is lost. */
+/* One more chunk for this class, unless another thread was faster. Its tables come first, so that
+ * without memory for them no chunk is lost. */
 static bool grow(unsigned int class)
 {
 	uint32_t most = pool.max_chunks > 1 ? pool.max_chunks / 2 : 1, place;
@@ -314,8 +314,9 @@ static bool grow(unsigned int class)
 	enum os_guard guard;
 	char *base;
 
-	if (os_load_relaxed(&pool.classes[class].nr_chunks) >= most ||
-	    os_load_relaxed(&pool.classes[class].fresh) < nr_slots(class))
+	if (os_load_relaxed(&pool.classes[class].fresh) < nr_slots(class))
+		return true;
+	if (os_load_relaxed(&pool.classes[class].nr_chunks) >= most)
 		return false;
 	do {
 		if (chunk >= pool.max_chunks || !commit_tables(chunk))
@@ -351,14 +352,16 @@ static bool claim(struct guard_slot *slot, uint32_t from)
 
 static struct guard_slot *claim_fresh(unsigned int class)
 {
-	uint32_t *fresh = &pool.classes[class].fresh, n = nr_slots(class);
-	uint32_t i = os_load_relaxed(fresh);
+	uint32_t *fresh = &pool.classes[class].fresh, i = os_load_relaxed(fresh);
 	struct guard_slot *slot;
 	size_t pages;
 
 	for (;;) {
+		for (; i >= nr_slots(class); i = os_load_relaxed(fresh))
+			if (!grow(class))
+				return NULL;
 		pages = pages_begun(class, i);
-		if (i >= n || !hold(pages))
+		if (!hold(pages))
 			return NULL;
 		if (os_cmpxchg(fresh, &i, i + 1))
 			break;
@@ -423,8 +426,6 @@ static struct guard_slot *claim_any(unsigned int class)
 	struct guard_slot *slot = is_packed(class) ? claim_newest(class) : NULL;
 
 	if (!slot)
-		slot = claim_fresh(class);
-	while (!slot && grow(class))
 		slot = claim_fresh(class);
 	for (int i = 0; i < TRIES && !slot && !is_packed(class); i++)
 		slot = claim_oldest(class);
