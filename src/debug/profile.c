@@ -178,21 +178,24 @@ struct profile_row *profile_next(const struct profile_row *row)
 	return NULL;
 }
 
-/* PROFILE-J3 */
-static void note_peak(struct profile_run *run, uint64_t live)
+/* PROFILE-J3. Before `live` changes. */
+static void keep_peak(struct profile_row *row)
 {
-	uint64_t peak = os_load_relaxed(&run->peak);
+	uint64_t samples = os_load_relaxed(&row->live.samples),
+		 bytes = os_load_relaxed(&row->live.bytes);
+	uint64_t peak = os_load_relaxed(&row->run->peak), kept_at = os_load_relaxed(&row->kept_at);
 
-	do {
-		if (live < peak + peak / 32)
-			return;
-	} while (!os_cmpxchg(&run->peak, &peak, live));
-	for (struct profile_row *row = profile_next(NULL); row; row = profile_next(row)) {
-		if (row->run != run)
-			continue;
-		os_store_relaxed(&row->peak.samples, os_load_relaxed(&row->live.samples));
-		os_store_relaxed(&row->peak.bytes, os_load_relaxed(&row->live.bytes));
-	}
+	if (kept_at == peak || !os_cmpxchg(&row->kept_at, &kept_at, peak))
+		return;
+	os_store_relaxed(&row->kept.samples, samples);
+	os_store_relaxed(&row->kept.bytes, bytes);
+}
+
+const struct profile_sum *profile_peak(const struct profile_row *row)
+{
+	bool changed = os_load_relaxed(&row->kept_at) == os_load_relaxed(&row->run->peak);
+
+	return changed ? &row->kept : &row->live;
 }
 
 static void add_to(struct profile_sum *sum, uint64_t samples, uint64_t bytes)
@@ -216,15 +219,17 @@ struct profile_row *profile_allocated(const void *object, const char *name, cons
 		profile_leave_out();
 		return NULL;
 	}
+	keep_peak(row);
 	add_to(&row->live, 1, asked);
 	add_to(&row->all, 1, asked);
 	probe_counted(otel_memory, alloc, object, size, row->weight);
-	note_peak(row->run, os_fetch_add_relaxed(&row->run->live, row->weight) + row->weight);
+	os_raise(&row->run->peak, os_fetch_add_relaxed(&row->run->live, row->weight) + row->weight);
 	return row;
 }
 
 void profile_resized(struct profile_row *row, size_t before, size_t asked)
 {
+	keep_peak(row);
 	add_to(&row->live, 0, asked - before);
 	add_to(&row->all, 0, asked - before);
 }
@@ -233,6 +238,7 @@ void profile_freed(struct profile_row *row, const void *object, size_t asked, bo
 		   uint32_t ms)
 {
 	os_assert(os_peek(&row->live.samples)); /* PROFILE-J2 */
+	keep_peak(row);
 	add_to(&row->live, -(uint64_t)1, -(uint64_t)asked);
 	os_fetch_add_relaxed(&row->freed, 1);
 	os_fetch_add_relaxed(&row->elsewhere, elsewhere);

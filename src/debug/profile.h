@@ -26,8 +26,9 @@
  *      Argued: nothing frees memory of rows.
  *  PROFILE-J2. A sample that was counted in a row is taken out of the same one. If there is no
  *      memory for a row, it is counted as left out, and has none.
- *  PROFILE-J3. The numbers at the peak are those of a time at which at most 1/32 less was in use
- *      than ever, of samples of the same run.
+ *  PROFILE-J3. The numbers at the peak are those of the time at which the samples of the run stood
+ *      for most, but for those that threads were counting just then. Each row keeps its own
+ *      before it changes for the first time after that.
  *  PROFILE-J4. There is one run for each mean. Argued: who begins one holds the lock of caches.
  *  PROFILE-J5. Rows of groups use at most one half of the memory. If there are more, samples have
  *      rows without a group, and none is left out for that.
@@ -64,7 +65,9 @@ struct profile_row {
 	struct profile_row *next; /* in its bucket */
 	struct profile_run *run;
 	uint64_t hash;
-	struct profile_sum live, all, peak;
+	struct profile_sum live, all;
+	struct profile_sum kept;   /* of `live`, at the peak that was */
+	uint64_t kept_at;	   /* so many bytes; see profile_peak() */
 	uint64_t freed, elsewhere; /* elsewhere: by another CPU */
 	uint64_t lifetimes;	   /* of freed ones, in ms */
 	uint64_t weight;	   /* bytes that a sample stands for */
@@ -108,6 +111,8 @@ void profile_resized(struct profile_row *row, size_t before, size_t asked);
 void profile_freed(struct profile_row *row, const void *object, size_t asked, bool elsewhere,
 		   uint32_t ms);
 
+/* What was in use at the run's peak. */
+const struct profile_sum *profile_peak(const struct profile_row *row);
 /* The row after this one; after NULL, the first. */
 struct profile_row *profile_next(const struct profile_row *row);
 /* A sample could not be made. */

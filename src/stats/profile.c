@@ -52,7 +52,7 @@ static void print_profile_row(struct out *out, const struct profile_row *row)
 	out_print(out, ",\"size\":%zu", row->size);
 	print_sum(out, "live", &row->live);
 	print_sum(out, "all", &row->all);
-	print_sum(out, "peak", &row->peak);
+	print_sum(out, "peak", profile_peak(row));
 	/* Another thread may count a free just now. */
 	out_print(out,
 		  ",\"freed\":%" PRIu64 ",\"elsewhere\":%" PRIu64 ",\"lifetime_ms\":%" PRIu64 "}",

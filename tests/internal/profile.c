@@ -350,12 +350,12 @@ static uint64_t peak_of(const struct profile_run *run)
 	uint64_t peak = 0;
 
 	for (struct profile_row *row = profile_next(NULL); row; row = profile_next(row))
-		peak += row->run == run ? row->peak.bytes : 0;
+		peak += row->run == run ? profile_peak(row)->bytes : 0;
 	return peak;
 }
 
 /* Each of these objects is a sample. (PROFILE-J3) */
-static void the_peak_is_near(void **state)
+static void the_peak_is_exact(void **state)
 {
 	static const unsigned int in_use[] = {300, 100, 305, 50, 1000, 0};
 	struct kmem_cache *s = make("large", LARGE, 0);
@@ -369,7 +369,7 @@ static void the_peak_is_near(void **state)
 		while (n > in_use[i])
 			kmem_cache_free(s, objects[--n]);
 		most = most > in_use[i] ? most : in_use[i];
-		assert_in_range(peak_of(profile_run()), most * LARGE * 31 / 32, most * LARGE);
+		assert_int_equal(peak_of(profile_run()), most * LARGE);
 	}
 	kmem_cache_destroy(s);
 }
@@ -391,7 +391,7 @@ static void each_mean_has_its_peak(void **state)
 	assert_ptr_not_equal(second, first);
 	for (int i = 0; i < 40; i++)
 		new[i] = kmem_cache_alloc(s, GFP_KERNEL);
-	assert_in_range(peak_of(second), 40 * LARGE * 31 / 32, 40 * LARGE);
+	assert_int_equal(peak_of(second), 40 * LARGE);
 	for (int i = 0; i < 10; i++)
 		kmem_cache_free(s, old[i]);
 	assert_int_equal(first->live, 0);
@@ -538,7 +538,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_place_has_its_share),
 		cmocka_unit_test(rare_samples),
-		cmocka_unit_test(the_peak_is_near),
+		cmocka_unit_test(the_peak_is_exact),
 		cmocka_unit_test(sizes),
 		cmocka_unit_test(resized_blocks),
 		cmocka_unit_test(each_mean_has_its_peak),
