@@ -17,7 +17,7 @@
 #include "os/options/options.h"
 #include "os/report/report.h"
 #include "os/tsan.h"
-#include "page/limit.h"
+#include "page/range.h"
 
 #define MIB ((size_t)1 << 20)
 /* First slots of 1 to 256 pages: the largest object in pages of 4 KiB. Then packed ones, of 16
@@ -254,9 +254,12 @@ struct guard_slot *guard_next(const struct guard_slot *slot)
 
 static bool hold(size_t pages)
 {
-	if (pages && !page_hold(pages))
+	if (!pages)
+		return true;
+	if (!page_hold(pages))
 		return false;
 	os_fetch_add_relaxed(&pool.held, pages);
+	show_samples(pages << OS_PAGE_SHIFT);
 	return true;
 }
 
@@ -264,6 +267,7 @@ static void hold_less(size_t pages)
 {
 	page_hold_less(pages);
 	os_fetch_sub(&pool.held, pages);
+	show_samples(-(pages << OS_PAGE_SHIFT));
 }
 
 size_t guard_held(void)

@@ -186,7 +186,8 @@ void keep_forget_peak(struct range *range);
  * Does nothing unless events are counted.
  *
  * Invariants
- *  SHOW-W1. used_bytes, free_bytes and committed_bytes are right whenever no range's lock is held.
+ *  SHOW-W1. used_bytes, free_bytes and committed_bytes are right whenever no range's lock is held,
+ *      and no thread takes or frees a sample.
  *  SHOW-W2. peak_bytes is the largest sum of used_bytes and mapped_bytes that a thread found after
  *      it changed one of them.
  */
@@ -198,6 +199,14 @@ static inline void show_mapped(void)
 {
 	if (os_unlikely(os.counting))
 		show_mapped_now();
+}
+
+/* Bytes that samples hold now, or, as a negative number, no longer. Needs no lock. */
+void show_samples_now(size_t bytes);
+static inline void show_samples(size_t bytes)
+{
+	if (os_unlikely(os.counting))
+		show_samples_now(bytes);
 }
 
 /* After the range changed. */

@@ -36,6 +36,13 @@ void show_range(struct range *range)
 	show_peak();
 }
 
+void show_samples_now(size_t bytes)
+{
+	os_fetch_add_relaxed(os_process_word(OS_PROCESS_committed_bytes), bytes);
+	os_fetch_add_relaxed(os_process_word(OS_PROCESS_used_bytes), bytes);
+	show_peak();
+}
+
 void show_mapped_now(void)
 {
 	uint64_t *word = os_process_word(OS_PROCESS_mapped_bytes);

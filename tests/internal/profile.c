@@ -10,6 +10,7 @@
 #include <sheaf/group.h>
 #include <sheaf/kmalloc.h>
 #include <sheaf/slab.h>
+#include <sheaf/stats.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -23,6 +24,7 @@
 #include "kit/process.h"
 #include "kit/sanitizers.h"
 #include "kit/unit.h"
+#include "os/counters.h"
 
 enum {
 	SAMPLES = 40000,
@@ -405,6 +407,34 @@ static void each_mean_has_its_peak(void **state)
 	kmem_cache_destroy(s);
 }
 
+static void shows(enum os_process_word word, uint64_t bytes)
+{
+	assert_int_equal(os_load_relaxed(os_process_word(word)), bytes);
+}
+
+/* SHOW-W1: an object of 64 KiB, and one of less, which keeps its memory. */
+static void others_see_samples(void **state)
+{
+	struct kmem_cache *s[] = {make("shown", LARGE, 0), make("shown, too", LARGE / 2, 0)};
+	struct sheaf_stats stats;
+
+	(void)state;
+	if (!os_process_word(OS_PROCESS_used_bytes))
+		skip();
+	for (int i = 0; i < 4; i++) {
+		void *object = kmem_cache_alloc(s[i % 2], GFP_KERNEL);
+
+		for (int freed = 0; freed < 2; freed++) {
+			sheaf_stats(&stats);
+			shows(OS_PROCESS_used_bytes, stats.used_bytes);
+			shows(OS_PROCESS_committed_bytes, stats.committed_bytes);
+			kmem_cache_free(s[i % 2], freed ? NULL : object);
+		}
+	}
+	kmem_cache_destroy(s[0]);
+	kmem_cache_destroy(s[1]);
+}
+
 extern uint16_t sheaf_otel_memory_alloc_semaphore;
 
 /* The first thread waits for the lock that this one has, to switch the profile on for a tracer. */
@@ -542,6 +572,7 @@ int main(void)
 		cmocka_unit_test(sizes),
 		cmocka_unit_test(resized_blocks),
 		cmocka_unit_test(each_mean_has_its_peak),
+		cmocka_unit_test(others_see_samples),
 		cmocka_unit_test(tracers_come_late),
 		cmocka_unit_test(refused_chunks_are_not_lost),
 		cmocka_unit_test(groups_leave_room),
