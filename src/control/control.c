@@ -185,7 +185,8 @@ static void switch_profile(struct question *question)
 		question->error =
 			"profile [on [BYTES]|off]: one sample in 4096 to 1073741824 bytes";
 	else if (!sampling_begin((uint32_t)mean, PROFILE_WANTED))
-		question->error = "no memory for samples";
+		question->error = "no memory or too few addresses for samples; raise the limits of "
+				  "the process (prlimit)";
 }
 
 static void show_profile(struct question *question)

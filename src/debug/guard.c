@@ -94,6 +94,22 @@ static void tell_none(const char *what, const char *advice)
 		advice);
 }
 
+static bool closes_pages(void)
+{
+	return os_options_debug_has('G') || os_options_debug_has('S');
+}
+
+static void tell_no_addresses(void)
+{
+	os_report_once_later(&pool.reported,
+			     "%s: there are no addresses for %s. Raise the limit (ulimit -v): they "
+			     "get a sixteenth of it, and need %zu MiB",
+			     closes_pages() ? "slab_debug" : "profile",
+			     closes_pages() ? "guard pages, so no object is guarded"
+					    : "samples, so none is taken",
+			     LEAST / MIB);
+}
+
 /* Of a class of slots. */
 static void tell_all_in_use(bool packed)
 {
@@ -106,7 +122,8 @@ static void tell_all_in_use(bool packed)
 			"profile: all addresses for samples of this size are in use, or there is "
 			"no memory for them; further samples are left out until some are freed, "
 			"so figures are too low. Set more MiB of addresses than %zu "
-			"with slab_guard=N, or a larger mean with profile=N",
+			"with slab_guard=N (at most a sixteenth of ulimit -v), or a larger mean "
+			"with profile=N",
 			guard_range.size / MIB);
 }
 
@@ -120,8 +137,7 @@ void guard_begin(void)
 	while (size >= LEAST && !(base = os_reserve(size + size / OS_HUGE * PER_CHUNK)))
 		size = size / 2 & ~(OS_HUGE - 1);
 	if (!base) {
-		tell_none("there are no addresses for guard pages",
-			  "Raise the limit (ulimit -v), or set a smaller slab_guard=N");
+		tell_no_addresses();
 		return;
 	}
 	pool.max_chunks = (uint32_t)(size / OS_HUGE);
@@ -134,8 +150,7 @@ void guard_begin(void)
 	pool.most_open = os_mappings_limit() / MAPPINGS_PART;
 	os_store_relaxed(&guard_range.base, base);
 	os_store_release(&guard_range.size, size);
-	/* Nothing else closes pages. */
-	if (os_options_debug_has('G') || os_options_debug_has('S'))
+	if (closes_pages())
 		os_fault_watch(guard_explain);
 }
 

@@ -126,7 +126,13 @@ static void few_addresses(void)
 static void address_limits(void **state)
 {
 	(void)state;
-	silent("slab_debug=G", few_addresses, "there are no addresses for guard pages");
+	silent("slab_debug=G", few_addresses,
+	       "libsheaf: slab_debug: there are no addresses for guard pages, so no object is "
+	       "guarded. Raise the limit (ulimit -v): they get a sixteenth of it, and need 8 "
+	       "MiB\n");
+	silent("profile=4096", few_addresses,
+	       "libsheaf: profile: there are no addresses for samples, so none is taken. Raise the "
+	       "limit (ulimit -v): they get a sixteenth of it, and need 8 MiB\n");
 }
 
 static void refuse_light(void)

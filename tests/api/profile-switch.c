@@ -641,8 +641,8 @@ static void full_addresses_are_reported(void **state)
 			       "libsheaf: profile: all addresses for samples of this size are in "
 			       "use, or there is no memory for them; further samples are "
 			       "left out until some are freed, so figures are too low. Set more "
-			       "MiB of addresses than 8 with slab_guard=N, or a larger mean with "
-			       "profile=N\n"));
+			       "MiB of addresses than 8 with slab_guard=N (at most a sixteenth of "
+			       "ulimit -v), or a larger mean with profile=N\n"));
 	assert_null(strstr(strstr(captured.text, "profile: all") + 1, "profile: all"));
 	assert_non_null(strstr(captured.text, " by 64 samples; 36 more were left out\n"));
 }
