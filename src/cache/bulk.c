@@ -156,7 +156,7 @@ SHEAF_PUBLIC int kmem_cache_alloc_bulk(struct kmem_cache *s, gfp_t flags, size_t
 {
 	if (os_unlikely(!s))
 		return (int)cache_report_null("kmem_cache_alloc_bulk");
-	if (n == 1 && !(flags & ~SHEAF_GFP_PLAIN) && os_likely(cache_pop(s, p)))
+	if (n == 1 && !(flags & ~SHEAF_GFP_PLAIN) && os_likely(cache_pop_uncounted(s, p)))
 		return 1;
 #ifdef HAVE_RSEQ
 	if (!os.bulk_called && n - 1 < INT_MAX)

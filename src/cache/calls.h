@@ -42,6 +42,18 @@ static OS_ALWAYS_INLINE bool cache_pop(struct kmem_cache *s, void **object)
 #endif
 }
 
+/* The same for a call that then draws samples itself: it must not count down to one. */
+static OS_ALWAYS_INLINE bool cache_pop_uncounted(struct kmem_cache *s, void **object)
+{
+#ifdef HAVE_RSEQ
+	return os_likely(os_load_relaxed(&s->words.pop_by) > SHEAF_BY_CALL) &&
+	       os_likely(rseq_pop(os.rseq_offset, os.id_offset, (char *)s, object));
+#else
+	(void)s, (void)object;
+	return false;
+#endif
+}
+
 static OS_ALWAYS_INLINE bool cache_push(struct kmem_cache *s, void *object)
 {
 #ifdef HAVE_RSEQ

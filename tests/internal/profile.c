@@ -29,7 +29,7 @@
 enum {
 	SAMPLES = 40000,
 	MANY = 2000000, /* objects so small that fewer samples must do */
-	DRAWS = 1 << 23,
+	DRAWS = 1 << 22,
 	SITES = 4,
 	PATTERN = 16,
 	MOST = 64, /* objects of one call */
@@ -101,6 +101,11 @@ static unsigned int bulk_small(void **objects)
 	return bulk(small, objects, 48);
 }
 
+static unsigned int bulk_of_one(void **objects)
+{
+	return bulk(small, objects, 1);
+}
+
 static unsigned int bulk_middle(void **objects)
 {
 	return bulk(middle, objects, 17);
@@ -131,6 +136,7 @@ static const struct kind kinds[] = {
 	{"charged", 1024, MEAN, alloc_charged, free_each, 1},
 	{"blocks", 1024, MEAN, alloc_block, free_each, HELD},
 	{"bulk", 64, MEAN, bulk_small, free_bulk, HELD},
+	{"bulk of one", 64, MEAN, bulk_of_one, free_bulk, HELD},
 	{"bulk of more", 1024, MEAN, bulk_middle, free_bulk, 1},
 	{"prefilled", 1024, MEAN, prefilled, free_each, 1},
 	{"large blocks", HUGE, 4 * HUGE, alloc_large, free_each, 1},

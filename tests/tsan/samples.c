@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* Objects that are in use at exit, for the heap profile: one in 64 is a sample with profile=4096. */
+/* Objects that are in use at exit, for the heap profile: of 64 objects, about one is a sample. */
 #include <sheaf/slab.h>
 
 int main(void)
