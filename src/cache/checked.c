@@ -20,8 +20,11 @@
 void *cache_alloc_guarded(struct kmem_cache *s)
 {
 	bool profiled = profile_is_on() && !cache_is_guarded(s);
-	void *object = guard_alloc(&s->sheaf.slab, profiled ? account_group(s) : NULL);
+	void *object = NULL;
 
+	/* Samples may have just been switched off. */
+	if (profiled || s->flags & (DEBUG_GUARD | DEBUG_SAMPLE))
+		object = guard_alloc(&s->sheaf.slab, profiled ? account_group(s) : NULL);
 	stat_add(&s->sheaf.slab, STAT_alloc_slowpath, object != NULL);
 	return object;
 }

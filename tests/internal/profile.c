@@ -15,6 +15,7 @@
 #include <string.h>
 
 #include "cache/housekeeping.h"
+#include "cache/paths.h"
 #include "cache/sampling.h"
 #include "debug/sample.h"
 #include "kit/cache.h"
@@ -471,6 +472,20 @@ static void tracers_come_late(void **state)
 	assert_true(sampling_begin(MEAN, PROFILE_WANTED));
 }
 
+/* A thread may find that a sample is due when another one has just switched samples off. */
+static void late_samples(void **state)
+{
+	void *object;
+
+	(void)state;
+	object = cache_alloc_guarded(small);
+	assert_non_null(object);
+	kmem_cache_free(small, object);
+	os_store_relaxed(&os_options.profile, 0);
+	assert_null(cache_alloc_guarded(small));
+	os_store_relaxed(&os_options.profile, PROFILE_WANTED);
+}
+
 static bool refuse_chunks(const char *point)
 {
 	static unsigned int n;
@@ -580,6 +595,7 @@ int main(void)
 		cmocka_unit_test(each_mean_has_its_peak),
 		cmocka_unit_test(others_see_samples),
 		cmocka_unit_test(tracers_come_late),
+		cmocka_unit_test(late_samples),
 		cmocka_unit_test(refused_chunks_are_not_lost),
 		cmocka_unit_test(groups_leave_room),
 		cmocka_unit_test(what_has_no_room_is_counted),
