@@ -142,7 +142,7 @@ void guard_record_asked(uint32_t number, size_t asked)
 
 void guard_record_retired(uint32_t number)
 {
-	track_stack(&guard_notes_of(guard_slot_of(number))->tracks[DEBUG_FREED], NULL, 0);
+	track_now(&guard_notes_of(guard_slot_of(number))->tracks[DEBUG_FREED]);
 }
 
 void guard_record_end(uint32_t number)
