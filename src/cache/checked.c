@@ -53,6 +53,7 @@ void cache_sample_among(struct kmem_cache *s, size_t n, void **objects)
 			objects[i - 1] = sample;
 		}
 	}
+	cache_leave(); /* a round may be due now */
 }
 
 struct kmem_cache *cache_of_guarded(const void *object)
