@@ -99,6 +99,8 @@ class Programs(unittest.TestCase):
         for wrong, is_script in (["sh", "-c", "exit 3"], False), (["false"], True):
             with self.assertRaises(Failure):
                 lines(wrong, is_script)
+        with mock.patch.object(real, "LONGEST", 0.1), self.assertRaisesRegex(Failure, "sleep 600: does not end within"):
+            lines(["sleep", "600"])
 
 
 class Tables(unittest.TestCase):

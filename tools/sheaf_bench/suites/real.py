@@ -47,6 +47,7 @@ PATTERNS = ("threads", "one thread", "many")  # bench/real/patterns
 OLDER = {"jemalloc": "jemalloc53", "mimalloc": "mimalloc3"}  # left out where the newer one is
 REPEAT, QUICK_REPEAT, QUICK_SECONDS = 20, 6, 300.0
 STARTS = 10  # in a repetition
+LONGEST = 60  # seconds that a run may take: with rpmalloc, the row of 2,000 threads does not end
 
 
 @dataclass(frozen=True)
@@ -93,8 +94,12 @@ class Runs(Worker):
 
     def _once(self, calls: bool = False) -> versus.Needs:
         words = list(self.what.words)
-        needs = versus.measure(self.measurer, words, self._environment(), script=self.what.is_script, calls=calls,
-                               stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            needs = versus.measure(self.measurer, words, self._environment(), script=self.what.is_script, calls=calls,
+                                   stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                                   timeout=None if self.what.is_script else LONGEST)
+        except subprocess.TimeoutExpired:
+            raise Failure(f"{self.name}: {shlex.join(words)}: does not end within {LONGEST} s") from None
         if needs.status:
             raise Failure(f"{self.name}: {shlex.join(words)}: exit status {needs.status}")
         return needs
