@@ -22,7 +22,8 @@ OPTIONS = {
     "sampled": ("slab_debug=S;slab_sample=1", "every object is a sample",
                 dict.fromkeys(SHEAVES, "no object enters a sheaf") | {
                     "sample": "it is about fewer samples", "profile": "its samples have a mean",
-                    "profile-switch": "its samples have a mean", "limit": "limits do not count guarded objects",
+                    "profile-switch": "its samples have a mean", "held-locks": "locks of slabs are held",
+                    "limit": "limits do not count guarded objects",
                     "tera": "there are not so many guarded objects"}),
 }
 
