@@ -32,6 +32,18 @@ int sim_in_child(int (*run)(void *data), void *data, uint64_t *hash)
 	return WEXITSTATUS(status);
 }
 
+int sim_first_seeds(int (*run)(void *data), struct sim_config config, unsigned int seeds)
+{
+	uint64_t hash;
+
+	for (config.seed = 1; config.seed <= seeds; config.seed++) {
+		config.switching = config.seed % 3 ? SIM_ALWAYS / 2 : SIM_ALWAYS / 16;
+		if (sim_in_child(run, &config, &hash))
+			return 1;
+	}
+	return 0;
+}
+
 static bool forks;
 
 static void let_others_vanish(void)

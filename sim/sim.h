@@ -133,6 +133,9 @@ void sim_fail(const char *format, ...) __attribute__((format(printf, 1, 2), nore
 /* Call run(data) in a forked child, because the library keeps its state for the life of a process.
  * Returns run's result (0 ... 255), or -1 if it crashed. *hash: the child's sim_hash(). */
 int sim_in_child(int (*run)(void *data), void *data, uint64_t *hash);
+/* The same with each of the seeds from 1 on, until a run fails; every third one changes fibres
+ * rarely. Returns an exit status. run() gets a copy of the configuration with the seed. */
+int sim_first_seeds(int (*run)(void *data), struct sim_config config, unsigned int seeds);
 
 /*
  * For the body of a fibre: fork() now, wherever the other fibres are. They do not exist in the

@@ -84,12 +84,6 @@ int main(void)
 				    .backend = OS_BACKEND_RSEQ,
 				    .options = "slab_debug=G;slab_guard=8",
 				    .max_steps = UINT64_MAX};
-	uint64_t hash;
-	int failed = 0;
 
-	for (config.seed = 1; config.seed <= SEEDS && !failed; config.seed++) {
-		config.switching = config.seed % 3 ? SIM_ALWAYS / 2 : SIM_ALWAYS / 16;
-		failed += sim_in_child(run, &config, &hash) != 0;
-	}
-	return failed != 0;
+	return sim_first_seeds(run, config, SEEDS);
 }

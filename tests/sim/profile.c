@@ -69,12 +69,6 @@ int main(void)
 				    .options = "profile=4096;slab_guard=64",
 				    .silent = true,
 				    .max_steps = 10000000};
-	uint64_t hash;
-	int failed = 0;
 
-	for (config.seed = 1; config.seed <= SEEDS && !failed; config.seed++) {
-		config.switching = config.seed % 3 ? SIM_ALWAYS / 2 : SIM_ALWAYS / 16;
-		failed += sim_in_child(run, &config, &hash) != 0;
-	}
-	return failed != 0;
+	return sim_first_seeds(run, config, SEEDS);
 }

@@ -89,9 +89,11 @@ static void use(unsigned int fibre, void *unused)
 
 static int storm(void *data)
 {
+	struct sim_config *config = data;
 	size_t bytes = 0;
 
-	sim_start(data);
+	config->nodes = 1 + config->seed % 2;
+	sim_start(config);
 	for (int i = 0; i < CACHES; i++)
 		s[i] = kmem_cache_create(names[i], sizes[i], NULL, 0);
 	if (!s[0] || !s[1])
@@ -118,13 +120,6 @@ int main(void)
 				    .no_memory = SIM_ALWAYS / 16,
 				    .silent = true,
 				    .max_steps = UINT64_MAX};
-	uint64_t hash;
-	int failed = 0;
 
-	for (config.seed = 1; config.seed <= SEEDS && !failed; config.seed++) {
-		config.nodes = 1 + config.seed % 2;
-		config.switching = config.seed % 3 ? SIM_ALWAYS / 2 : SIM_ALWAYS / 16;
-		failed += sim_in_child(storm, &config, &hash) != 0;
-	}
-	return failed != 0;
+	return sim_first_seeds(storm, config, SEEDS);
 }
