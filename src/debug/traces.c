@@ -30,8 +30,7 @@ void track_now(struct debug_track *track)
 
 void track_stack(struct debug_track *track, const uintptr_t *ip, uint32_t n)
 {
-	for (uint32_t i = 0; i < n; i++)
-		track->ip[i] = ip[i];
+	memcpy(track->ip, ip, n * sizeof(*ip));
 	track->n = n;
 	track->thread = os_thread();
 	track->cpu = os_cpu();
