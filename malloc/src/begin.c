@@ -29,9 +29,9 @@
 #define SHEAVES_EACH_CPU (3 << 20)
 
 /*
- * Slabs of small blocks have 16 KiB at least. With slabs of a page, those of different sizes
- * alternate: a program that walks through blocks of one size misses the TLB more often: lua, perl
- * and larson take 2 to 5 % more CPU time. Pages of a slab are resident only when they are used.
+ * Slabs of small blocks have 16 KiB at least. Slabs of a page for different sizes alternate, so
+ * that blocks of one size are spread over more memory: lua, perl and larson take 2 to 5 % more CPU
+ * time. Pages of a slab are resident only when they are used.
  */
 #define SMALL_ORDER 2
 

@@ -4,7 +4,7 @@
  *
  * In struct mallinfo2, hblkhd is what mappings in use hold, arena all else that libsheaf holds,
  * uordblks what is in use, a slab and the used part of the boot heap as a whole, and fordblks what
- * is free, in freed mappings, too. No call walks over blocks.
+ * is free, also in freed mappings. No call walks over blocks.
  */
 #include <malloc.h>
 #include <stdio.h>

@@ -213,8 +213,7 @@ static void report_at_exit(void)
 	os_names_report(&os_capacities, "sheaf_capacity: no cache with sheaves");
 }
 
-/* After all others, which may still free objects. Without use, not even the page of `os` is read.
- */
+/* After all others, which may still free objects. Without use, nothing of `os` is read. */
 static __attribute__((destructor(101))) void at_exit(void)
 {
 	os_callback_unset();

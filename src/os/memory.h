@@ -74,8 +74,8 @@ bool os_uncommit(void *address, size_t size);
 /*
  * Move usable memory, without copying it, to reserved addresses, `size` of which become usable;
  * what is beyond `old` bytes reads as zero. False if the system refuses: the memory is where it
- * was, and the reserved addresses must no longer be used or unreserved. They are lost, or the
- * system may have given them to another thread.
+ * was, and the reserved addresses must no longer be used or unreserved: they may be lost,
+ * or the system may have given them to another thread.
  */
 bool os_move(void *from, size_t old, void *to, size_t size);
 /*
